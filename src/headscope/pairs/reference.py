@@ -1,0 +1,212 @@
+"""The pair statistics written down plainly: dense, float64, one head at a time.
+
+This file is the specification. It makes the whole similarity matrix and asks every question of it
+in the most direct way; `cpu.py` and `cuda.py` must give the same answers. Given the very products
+that a fast backend compares (`similarity` may be any symmetric matrix of values), every count must
+agree exactly; sums agree to rounding.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headscope.pairs.distances import into_bins
+from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
+from headscope.pairs.statistics import (
+    ChancePairs,
+    HighPairs,
+    PairStatistics,
+    TopPairs,
+    Values,
+)
+from headscope.pairs.tokens import (
+    READINGS,
+    UNRELATED_DISTANCE,
+    Bools,
+    Floats,
+    PairTokens,
+    Reading,
+    Special,
+)
+
+NO_DIRECTION = 1e-6
+"""A centred vector this much shorter than the longest vector of the text has no direction left."""
+
+
+def similarity(z: Floats, reading: Reading = "raw", kept: Bools | None = None) -> Values:
+    """The similarity matrix C (S, S) of one head's vectors z (S, d), under a reading.
+
+    `raw` is the scalar product, `cosine` that of the unit vectors, `centred` the cosine after the
+    mean over the kept tokens is taken away. A vector of length 0, or one that centring leaves with
+    less than `NO_DIRECTION` of the longest vector's length, is similar to nothing: 0.
+    """
+    if reading not in READINGS:
+        raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
+    vectors = np.asarray(z, np.float64)  # (S, d)
+    longest = np.linalg.norm(vectors, axis=1).max(initial=0)
+    if reading == "centred":
+        members = vectors if kept is None else vectors[kept]  # (kept, d)
+        vectors = vectors - (members.mean(axis=0) if len(members) else 0)  # (S, d)
+    if reading != "raw":
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)  # (S, 1)
+        shortest = NO_DIRECTION * longest if reading == "centred" else 0
+        vectors = np.where(length > shortest, vectors / np.where(length > 0, length, 1), 0)
+    product: Values = vectors @ vectors.T  # (S, S)
+    return product
+
+
+def all_pairs(kept: Bools) -> Bools:
+    """The pairs i < j of tokens that take part, as a mask (S, S)."""
+    return np.triu(kept[:, None] & kept[None, :], 1)
+
+
+def mean_and_variance(values: Values) -> tuple[float, float]:
+    """Mean and variance of some values; of equal values exactly that value and 0."""
+    if not len(values):
+        return np.nan, np.nan
+    if values.min() == values.max():
+        return float(values[0]), 0.0
+    return float(values.mean()), float(values.var())
+
+
+def thresholds(C: Values, rule: Rule, kept: Bools) -> Values:
+    """The similarity (S,) from which on each token calls a pair high; infinite without pairs."""
+    size = len(kept)
+    pairs = all_pairs(kept)  # (S, S)
+    values = C[pairs]  # (pairs,)
+    if not len(values):
+        return np.full(size, np.inf)
+    match rule:
+        case Quantile():
+            return np.full(size, np.sort(values)[-rule.number(len(values))])
+        case Peak(f):
+            return np.full(size, f * values.max())
+        case Sigma(k):
+            mean, variance = mean_and_variance(values)
+            return np.full(size, mean + k * np.sqrt(variance))
+        case Nearest(k):
+            others = (pairs | pairs.T).astype(bool)  # (S, S) every token's partners
+            ranked = [np.sort(C[i][others[i]]) for i in range(size)]
+            return np.array([r[-min(k, len(r))] if len(r) else np.inf for r in ranked])
+
+
+def high_pairs(C: Values, rule: Rule, kept: Bools) -> Bools:
+    """Which pairs i < j are high, as a mask (S, S)."""
+    reach = thresholds(C, rule, kept)  # (S,)
+    return all_pairs(kept) & ((reach[:, None] <= C) | (reach[None, :] <= C))
+
+
+class _Kinds:
+    """The questions asked of a pair, each as a mask (S, S)."""
+
+    def __init__(self, tokens: PairTokens) -> None:
+        position = np.arange(len(tokens))
+        sentence, word, special = tokens.sentences, tokens.words, tokens.special
+        self.distance = np.abs(position[:, None] - position[None, :])
+        self.same_sentence = (sentence[:, None] == sentence[None, :]) & (sentence[:, None] >= 0)
+        self.same_token = tokens.ids[:, None] == tokens.ids[None, :]
+        self.same_word = (word[:, None] == word[None, :]) & (word[:, None] >= 0)
+        self.special = special[:, None] | special[None, :]
+        self.unrelated = (
+            ~self.same_sentence
+            & ~self.same_word
+            & (self.distance > UNRELATED_DISTANCE)
+            & ~self.special
+        )
+
+
+def chance_pairs(tokens: PairTokens, special: Special = "kept") -> ChancePairs:
+    """Counts over all pairs of one text (B = 1)."""
+    pairs = all_pairs(tokens.kept(special))
+    kinds = _Kinds(tokens)
+    size = max(len(tokens), 1)
+    same_sentence = np.bincount(kinds.distance[pairs & kinds.same_sentence], minlength=size)
+    return ChancePairs(
+        count=np.array([pairs.sum()]),
+        by_distance=into_bins(np.bincount(kinds.distance[pairs], minlength=size))[None],
+        same_sentence=np.array([(pairs & kinds.same_sentence).sum()]),
+        same_sentence_by_distance=into_bins(same_sentence)[None],
+        same_token=np.array([(pairs & kinds.same_token).sum()]),
+        same_word=np.array([(pairs & kinds.same_word).sum()]),
+        special=np.array([(pairs & kinds.special).sum()]),
+        unrelated=np.array([(pairs & kinds.unrelated).sum()]),
+    )
+
+
+def high_statistics(
+    C: Values, tokens: PairTokens, rule: Rule, special: Special = "kept"
+) -> HighPairs:
+    """Counts over the high pairs of one head in one text (B = H = 1)."""
+    kept = tokens.kept(special)
+    pairs, kinds, size = all_pairs(kept), _Kinds(tokens), max(len(tokens), 1)
+    high = high_pairs(C, rule, kept)
+    distances = np.bincount(kinds.distance[high], minlength=size)  # (S,)
+    at_distance = np.bincount(kinds.distance[pairs], minlength=size)  # (S,)
+    inside = np.bincount(kinds.distance[pairs & kinds.same_sentence], minlength=size)  # (S,)
+    reach = np.nan if isinstance(rule, Nearest) or not pairs.any() else thresholds(C, rule, kept)[0]
+    return HighPairs(
+        rule=rule,
+        threshold=np.array([[reach]]),
+        count=np.array([[high.sum()]]),
+        by_distance=into_bins(distances)[None, None],
+        same_sentence=np.array([[(high & kinds.same_sentence).sum()]]),
+        same_sentence_expected=np.array(
+            [[(distances * inside / np.maximum(at_distance, 1)).sum()]]
+        ),
+        same_token=np.array([[(high & kinds.same_token).sum()]]),
+        same_word=np.array([[(high & kinds.same_word).sum()]]),
+        special=np.array([[(high & kinds.special).sum()]]),
+        unrelated=np.array([[(high & kinds.unrelated).sum()]]),
+        related_sum=np.array([[C[high & ~kinds.unrelated].sum()]]),
+        unrelated_sum=np.array([[C[high & kinds.unrelated].sum()]]),
+        taking_part=(high.sum(axis=0) + high.sum(axis=1))[None, None],
+    )
+
+
+def top_pairs(C: Values, kept: Bools, number: int) -> TopPairs:
+    """The `number` most similar pairs of one head in one text (B = H = 1)."""
+    first, second = np.nonzero(all_pairs(kept))  # in the order of positions
+    order = np.argsort(-C[first, second], kind="stable")[:number]
+    missing = number - len(order)
+    return TopPairs(
+        first=np.pad(first[order], (0, missing), constant_values=-1)[None, None],
+        second=np.pad(second[order], (0, missing), constant_values=-1)[None, None],
+        value=np.pad(C[first, second][order], (0, missing), constant_values=np.nan)[None, None],
+    )
+
+
+def head_statistics(
+    C: Values,
+    tokens: PairTokens,
+    rules: Sequence[Rule],
+    *,
+    reading: Reading = "raw",
+    special: Special = "kept",
+    top: int = 0,
+) -> PairStatistics:
+    """Every statistic of one similarity matrix C (S, S): one head, one text (B = H = 1)."""
+    kept, kinds, size = tokens.kept(special), _Kinds(tokens), max(len(tokens), 1)
+    pairs = all_pairs(kept)
+    values, distances = C[pairs], kinds.distance[pairs]
+    related, unrelated = C[pairs & ~kinds.unrelated], C[pairs & kinds.unrelated]
+    some = len(values) > 0
+    mean, variance = mean_and_variance(values)
+    sums = np.bincount(distances, values, minlength=size)
+    squares = np.bincount(distances, values**2, minlength=size)
+    return PairStatistics(
+        reading=reading,
+        special=special,
+        chance=chance_pairs(tokens, special),
+        mean=np.array([[mean]]),
+        variance=np.array([[variance]]),
+        minimum=np.array([[values.min() if some else np.nan]]),
+        maximum=np.array([[values.max() if some else np.nan]]),
+        sum_by_distance=into_bins(sums)[None, None],
+        square_by_distance=into_bins(squares)[None, None],
+        related_sum=np.array([[related.sum()]]),
+        related_square=np.array([[(related**2).sum()]]),
+        unrelated_sum=np.array([[unrelated.sum()]]),
+        unrelated_square=np.array([[(unrelated**2).sum()]]),
+        high=tuple(high_statistics(C, tokens, rule, special) for rule in rules),
+        top=top_pairs(C, kept, top) if top else None,
+    )

@@ -1,0 +1,80 @@
+"""The results of the pair statistics: plain arrays with one entry for each text and head.
+
+Counts and sums are over unordered pairs of distinct tokens that take part. Counts and sums add up
+over texts; means, variances, extremes and thresholds belong to one head in one text.
+B texts, H heads, S tokens in the longest text, D distance bins (`distances.py`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.pairs.rules import Rule
+from headscope.pairs.tokens import Reading, Special
+
+Counts = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ChancePairs:
+    """Counts over *all* pairs of a text, the same for every head: what chance levels need."""
+
+    count: Counts  # (B,) pairs
+    by_distance: Counts  # (B, D)
+    same_sentence: Counts  # (B,)
+    same_sentence_by_distance: Counts  # (B, D)
+    same_token: Counts  # (B,)
+    same_word: Counts  # (B,)
+    special: Counts  # (B,) at least one end is special
+    unrelated: Counts  # (B,) other sentence, other word, > 32 apart, no end special
+
+
+@dataclass(frozen=True, slots=True)
+class HighPairs:
+    """Counts over the pairs that a rule calls high."""
+
+    rule: Rule
+    threshold: Values  # (B, H) NaN where there is no pair, and for `nearest` (one a token)
+    count: Counts  # (B, H)
+    by_distance: Counts  # (B, H, D)
+    same_sentence: Counts  # (B, H)
+    same_sentence_expected: Values  # (B, H) if only the distances of the high pairs were kept
+    same_token: Counts  # (B, H)
+    same_word: Counts  # (B, H)
+    special: Counts  # (B, H)
+    unrelated: Counts  # (B, H)
+    related_sum: Values  # (B, H) sum of C over high pairs that are related
+    unrelated_sum: Values  # (B, H) sum of C over high pairs that are unrelated
+    taking_part: Counts  # (B, H, S) high pairs that a position is an end of
+
+
+@dataclass(frozen=True, slots=True)
+class TopPairs:
+    """The most similar pairs, most similar first, ties by position; -1 and NaN past the last."""
+
+    first: Counts  # (B, H, N) position of the earlier token
+    second: Counts  # (B, H, N) position of the later token
+    value: Values  # (B, H, N)
+
+
+@dataclass(frozen=True, slots=True)
+class PairStatistics:
+    """Everything `pair_statistics` says about the similarity matrices of one layer."""
+
+    reading: Reading
+    special: Special
+    chance: ChancePairs
+    mean: Values  # (B, H) NaN where there is no pair, like the next three
+    variance: Values  # (B, H) over pairs, divided by their number
+    minimum: Values  # (B, H)
+    maximum: Values  # (B, H)
+    sum_by_distance: Values  # (B, H, D) sum of C
+    square_by_distance: Values  # (B, H, D) sum of C²
+    related_sum: Values  # (B, H) sum of C over all related pairs
+    related_square: Values  # (B, H) sum of C² over them
+    unrelated_sum: Values  # (B, H) sum of C over all unrelated pairs
+    unrelated_square: Values  # (B, H)
+    high: tuple[HighPairs, ...]  # one for each rule, in the order asked for
+    top: TopPairs | None  # the most similar pairs, where they were asked for
