@@ -6,4 +6,45 @@ Nothing heavy is imported here: torch and transformers come in when a model is l
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__"]
+__all__ = [
+    "HeadscopeError",
+    "Reading",
+    "Scope",
+    "load",
+    "nearest",
+    "peak",
+    "quantile",
+    "sample_text",
+    "sigma",
+]
+
+_HOME = {
+    "HeadscopeError": "headscope.errors",
+    "Reading": "headscope.reading",
+    "Scope": "headscope.scope",
+    "load": "headscope.scope",
+    "nearest": "headscope.pairs.rules",
+    "peak": "headscope.pairs.rules",
+    "quantile": "headscope.pairs.rules",
+    "sample_text": "headscope.sample",
+    "sigma": "headscope.pairs.rules",
+}
+
+if TYPE_CHECKING:
+    from headscope.errors import HeadscopeError
+    from headscope.pairs.rules import nearest, peak, quantile, sigma
+    from headscope.reading import Reading
+    from headscope.sample import sample_text
+    from headscope.scope import Scope, load
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headscope' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])
