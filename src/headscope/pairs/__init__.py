@@ -1,5 +1,14 @@
-"""Statistics of the similarity matrices C = Z Zᵀ of attention heads, without ever keeping C."""
+"""Statistics of the similarity matrices C = Z Zᵀ of attention heads, without ever keeping C.
 
+One function, `pair_statistics`, and three implementations of it that are checked against each
+other: `reference.py` (dense, obvious), `cpu.py` (torch and numba) and `cuda.py` (Triton). torch,
+numba and triton are imported when a statistic is first asked for.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from headscope.pairs.batch import TokenBatch
 from headscope.pairs.rules import (
     Nearest,
     Peak,
@@ -15,7 +24,11 @@ from headscope.pairs.rules import (
 from headscope.pairs.statistics import ChancePairs, HighPairs, PairStatistics, TopPairs
 from headscope.pairs.tokens import PairTokens, Reading, Special, plain_tokens
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = [
+    "Backend",
     "ChancePairs",
     "HighPairs",
     "Nearest",
@@ -27,11 +40,69 @@ __all__ = [
     "Rule",
     "Sigma",
     "Special",
+    "TokenBatch",
     "TopPairs",
     "nearest",
+    "pair_statistics",
     "parse_rule",
     "peak",
     "plain_tokens",
     "quantile",
     "sigma",
 ]
+
+Backend = Literal["auto", "reference", "cpu", "cuda"]
+
+
+def pair_statistics(
+    z: "Tensor",
+    tokens: TokenBatch | Sequence[PairTokens],
+    rule: Rule | Sequence[Rule],
+    *,
+    reading: Reading = "raw",
+    special: Special = "kept",
+    backend: Backend = "auto",
+    top: int = 0,
+    layer: str | None = None,
+) -> PairStatistics:
+    """Statistics of C = z zᵀ for every head of every text of a batch.
+
+    z: head vectors (B, H, S, d), float32, bfloat16 or float16, of any strides; text b has
+        `len(tokens[b])` tokens, and what lies behind them is padding and never read.
+    tokens: one `PairTokens` a text; as a `TokenBatch` when the same texts come for many layers,
+        so that what depends on the text alone is counted once.
+    rule: which pairs are high; several rules cost little more than one.
+    reading: the similarity: "raw" scalar product, "cosine", or "centred" (cosine about the mean).
+    special: whether special tokens are "kept" or "left_out" (then no pair touches one).
+    backend: "auto" takes the one for z's device.
+    top: also return this many of the most similar pairs of every head and text.
+    layer: a name for messages.
+
+    The similarity of a pair is the float32 scalar product of the float32 read vectors (see
+    `vectors.py`); pairs equal to a threshold are high. Results have the same bits on every run on
+    one machine, and do not depend on padding or on what else is in the batch.
+    Raises `NotFiniteError`, with the layer, head and text, for NaN or infinity in z.
+    """
+    batch = tokens if isinstance(tokens, TokenBatch) else TokenBatch(tokens)
+    rules = tuple(rule) if isinstance(rule, Sequence) else (rule,)
+    if z.ndim != 4 or z.shape[0] != len(batch) or z.shape[2] < max(batch.lengths, default=0):
+        raise ValueError(
+            f"z has shape {tuple(z.shape)}, which does not fit {len(batch)} texts of up to "
+            f"{max(batch.lengths, default=0)} tokens: (texts, heads, tokens, dimensions) is needed"
+        )
+    chosen = backend if backend != "auto" else "cuda" if z.is_cuda else "cpu"
+    if chosen == "cuda":
+        from headscope.pairs import cuda
+
+        compute = cuda.pair_statistics
+    elif chosen == "cpu":
+        from headscope.pairs import cpu
+
+        compute = cpu.pair_statistics
+    elif chosen == "reference":
+        from headscope.pairs import reference
+
+        compute = reference.pair_statistics
+    else:
+        raise ValueError(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
+    return compute(z, batch, rules, reading=reading, special=special, top=top, layer=layer)

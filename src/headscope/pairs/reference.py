@@ -6,10 +6,15 @@ that a fast backend compares (`similarity` may be any symmetric matrix of values
 agree exactly; sums agree to rounding.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import into_bins
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import (
@@ -28,6 +33,9 @@ from headscope.pairs.tokens import (
     Reading,
     Special,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 NO_DIRECTION = 1e-6
 """A centred vector this much shorter than the longest vector of the text has no direction left."""
@@ -210,3 +218,46 @@ def head_statistics(
         high=tuple(high_statistics(C, tokens, rule, special) for rule in rules),
         top=top_pairs(C, kept, top) if top else None,
     )
+
+
+def pair_statistics(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    *,
+    reading: Reading,
+    special: Special,
+    top: int,
+    layer: str | None,
+) -> PairStatistics:
+    """Every statistic of z (B, H, S, d), a head and a text at a time."""
+    from headscope.pairs.vectors import refuse_not_finite
+
+    refuse_not_finite(z.isfinite().all(-1).all(-1), layer)
+    size, texts = int(max(batch.lengths)), []
+    for vectors, tokens in zip(z.double().cpu().numpy(), batch.texts, strict=True):
+        heads = []
+        for head in vectors[:, : len(tokens)]:
+            C = similarity(head, reading, tokens.kept(special))  # (S, S)
+            found = head_statistics(C, tokens, rules, reading=reading, special=special, top=top)
+            padding = [(0, 0), (0, 0), (0, size - len(tokens))]
+            padded = (replace(h, taking_part=np.pad(h.taking_part, padding)) for h in found.high)
+            heads.append(replace(found, high=tuple(padded)))
+        texts.append(_joined(heads, 1))
+    joined: PairStatistics = _joined(texts, 0)
+    return joined
+
+
+def _joined(parts: Sequence[Any], axis: int) -> Any:
+    """One result from several: arrays joined along an axis, and what has no head kept as it is."""
+    first = parts[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts, axis)
+    if isinstance(first, tuple):
+        return tuple(_joined(each, axis) for each in zip(*parts, strict=True))
+    if isinstance(first, PairStatistics | HighPairs | TopPairs) or (
+        isinstance(first, ChancePairs) and axis == 0
+    ):
+        names = [field.name for field in fields(first)]
+        return replace(first, **{n: _joined([getattr(p, n) for p in parts], axis) for n in names})
+    return first

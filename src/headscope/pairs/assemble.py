@@ -1,0 +1,158 @@
+"""From the numbers that the kernels count to the statistics that people read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.pairs.batch import TokenBatch
+from headscope.pairs.chance import TextChance, chance_pairs, text_chance
+from headscope.pairs.distances import into_bins
+from headscope.pairs.rules import Nearest, Peak, Rule, Sigma
+from headscope.pairs.statistics import Counts, HighPairs, PairStatistics, TopPairs, Values
+from headscope.pairs.tokens import Reading, Special
+
+# Places of the counters of high pairs.
+COUNT, SAME_SENTENCE, SAME_TOKEN, SAME_WORD, SPECIAL, UNRELATED = range(6)
+COUNTERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class HighNumbers:
+    """What the kernels count over the high pairs of one rule; sums in scaled units."""
+
+    reach: Values  # (B, H) threshold
+    counters: Counts  # (B, H, COUNTERS)
+    by_distance: Counts  # (B, H, S)
+    taking_part: Counts  # (B, H, S)
+    sums: Values  # (B, H, 2) over related and unrelated high pairs
+
+
+@dataclass(frozen=True, slots=True)
+class PairNumbers:
+    """What the kernels count over all pairs, in units of 4**exponent and about a shift."""
+
+    exponent: npt.NDArray[np.int32]  # (B, H)
+    shift: Values  # (B, H)
+    sums: Values  # (B, H, S) by distance, of C - shift
+    squares: Values  # (B, H, S) by distance, of (C - shift)²
+    unrelated: Values  # (B, H, 2) the same two sums over unrelated pairs
+    extremes: Values  # (B, H, 2) minimum and maximum
+    high: tuple[HighNumbers, ...]
+    top: TopPairs | None
+
+
+def batch_chance(batch: TokenBatch, special: Special) -> list[TextChance]:
+    """The counts over all pairs of every text, counted once."""
+    return batch.remember(
+        ("chance", special), lambda: [text_chance(text, special) for text in batch.texts]
+    )
+
+
+def mean_and_variance(
+    count: npt.NDArray[Any], shift: Values, total: Values, square: Values, extremes: Values
+) -> tuple[Values, Values]:
+    """Mean and variance (B, H) from sums about a shift; exactly constant where extremes meet."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        off = total / count
+        mean = shift + off
+        variance = np.maximum(square / count - off**2, 0)
+    constant = extremes[..., 0] == extremes[..., 1]
+    return np.where(constant, extremes[..., 0], mean), np.where(constant, 0.0, variance)
+
+
+def simple_reach(rule: Peak | Sigma, mean: Values, variance: Values, maximum: Values) -> Values:
+    """The threshold of the rules that need no search, in float64."""
+    if isinstance(rule, Peak):
+        return rule.f * maximum
+    reach: Values = mean + rule.k * np.sqrt(variance)
+    return reach
+
+
+def round_up(value: Values) -> npt.NDArray[np.float32]:
+    """The smallest float32 that is not below: x >= value and x >= round_up(value) are the same."""
+    near = value.astype(np.float32)
+    return np.where(near < value, np.nextafter(near, np.float32(np.inf)), near).astype(np.float32)
+
+
+def assemble(
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    numbers: PairNumbers,
+    reading: Reading,
+    special: Special,
+) -> PairStatistics:
+    """Scale back, bin the distances and put chance beside."""
+    texts = batch_chance(batch, special)
+    chance = chance_pairs(texts)
+    size = numbers.sums.shape[-1]
+    at_distance = np.stack([_padded(text.at_distance, size) for text in texts])[:, None]  # (B,1,S)
+    inside = np.stack([_padded(text.inside_share, size) for text in texts])[:, None]  # (B,1,S)
+    count = chance.count[:, None]  # (B, 1)
+    once, twice = 2 * numbers.exponent, 4 * numbers.exponent  # (B, H)
+    shift = numbers.shift  # (B, H)
+
+    def unshifted(
+        pairs: npt.NDArray[Any], about: Values, total: Values, square: Values
+    ) -> tuple[Values, Values]:
+        """Sums of C and C² from sums about the shift, in true units."""
+        extra = (None,) * (total.ndim - 2)
+        up, up2 = once[(..., *extra)], twice[(..., *extra)]
+        plain = total + pairs * about
+        squared = square + 2 * about * total + pairs * about**2
+        return np.ldexp(plain, up), np.ldexp(np.maximum(squared, 0), up2)
+
+    total, square = numbers.sums.sum(-1), numbers.squares.sum(-1)  # (B, H)
+    mean, variance = mean_and_variance(count, shift, total, square, numbers.extremes)
+    none = np.broadcast_to(count == 0, mean.shape)
+    by_distance = unshifted(at_distance, shift[..., None], numbers.sums, numbers.squares)
+    far, near = numbers.unrelated, np.stack([total, square], -1) - numbers.unrelated  # (B, H, 2)
+    apart = chance.unrelated[:, None]  # (B, 1)
+    unrelated = unshifted(apart, shift, far[..., 0], far[..., 1])
+    related = unshifted(count - apart, shift, near[..., 0], np.maximum(near[..., 1], 0))
+
+    def high(rule: Rule, counted: HighNumbers) -> HighPairs:
+        unknown = none | isinstance(rule, Nearest)
+        return HighPairs(
+            rule=rule,
+            threshold=np.where(unknown, np.nan, np.ldexp(counted.reach, once)),
+            count=counted.counters[..., COUNT],
+            by_distance=into_bins(counted.by_distance),
+            same_sentence=counted.counters[..., SAME_SENTENCE],
+            same_sentence_expected=(counted.by_distance * inside).sum(-1),
+            same_token=counted.counters[..., SAME_TOKEN],
+            same_word=counted.counters[..., SAME_WORD],
+            special=counted.counters[..., SPECIAL],
+            unrelated=counted.counters[..., UNRELATED],
+            related_sum=np.ldexp(counted.sums[..., 0], once),
+            unrelated_sum=np.ldexp(counted.sums[..., 1], once),
+            taking_part=counted.taking_part,
+        )
+
+    def true(value: Values, exponent: npt.NDArray[np.int32]) -> Values:
+        return np.where(none, np.nan, np.ldexp(value, exponent))
+
+    top = numbers.top
+    return PairStatistics(
+        reading=reading,
+        special=special,
+        chance=chance,
+        mean=true(mean, once),
+        variance=true(variance, twice),
+        minimum=true(numbers.extremes[..., 0], once),
+        maximum=true(numbers.extremes[..., 1], once),
+        sum_by_distance=into_bins(by_distance[0]),
+        square_by_distance=into_bins(by_distance[1]),
+        related_sum=related[0],
+        related_square=related[1],
+        unrelated_sum=unrelated[0],
+        unrelated_square=unrelated[1],
+        high=tuple(high(rule, counted) for rule, counted in zip(rules, numbers.high, strict=True)),
+        top=top and TopPairs(top.first, top.second, np.ldexp(top.value, once[..., None])),
+    )
+
+
+def _padded(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    return np.pad(values, (0, size - len(values)))

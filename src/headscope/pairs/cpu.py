@@ -1,0 +1,270 @@
+"""The pair statistics on a CPU: torch multiplies a panel of C, numba goes over it, and it is gone.
+
+One worker thread takes a few heads of one text at a time, one after the other. Each worker holds up
+to `PANEL` values of C: the upper triangle of a whole head up to 1,024 tokens, and beyond that some
+rows of it, which are multiplied again for every pass (one for the sums, one to count the values by
+level, one to collect the level that holds the threshold, one over the high pairs).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from headscope.pairs import passes
+from headscope.pairs.assemble import (
+    COUNTERS,
+    HighNumbers,
+    PairNumbers,
+    assemble,
+    batch_chance,
+    mean_and_variance,
+    round_up,
+    simple_reach,
+)
+from headscope.pairs.batch import TokenBatch, labels
+from headscope.pairs.rules import Nearest, Quantile, Rule
+from headscope.pairs.statistics import PairStatistics, TopPairs
+from headscope.pairs.tokens import PairTokens, Reading, Special
+from headscope.pairs.vectors import read_vectors, refuse_not_finite
+from headscope.pairs.workers import in_parallel, room
+
+PANEL = 2**20  # values of C that a worker holds: 4 MiB
+ROWS = 128  # rows multiplied at once, so that little of the lower triangle is
+TOGETHER = 4  # heads read at once; always as many, so that no result depends on the batch
+COLLECTED = 2**16  # values of one level that are sorted rather than counted once more
+
+
+class Panels:
+    """The panels of C = vectors · vectorsᵀ of one head (S, d), as often as they are asked for."""
+
+    def __init__(self, vectors: Tensor, left_out: npt.NDArray[np.int64]) -> None:
+        self.vectors, self.left_out, self.size = vectors, left_out, len(vectors)
+        self.rows = self.size  # of one panel
+        if self.size**2 > PANEL:
+            self.rows = max(16, PANEL // self.size)
+        self._tensor = room(self.rows * self.size).view(self.rows, self.size)
+        self._values: npt.NDArray[np.float32] = self._tensor.numpy()
+        if self.rows == self.size:
+            self._multiply(0)
+
+    def __iter__(self) -> Iterator[tuple[npt.NDArray[np.float32], int]]:
+        for i0 in range(0, self.size, self.rows):
+            if self.rows < self.size:
+                self._multiply(i0)
+            yield self._values, i0
+
+    def _multiply(self, i0: int) -> None:
+        last = min(i0 + self.rows, self.size)
+        for i in range(i0, last, ROWS):
+            end = min(i + ROWS, last)
+            into = self._tensor[i - i0 : end - i0, i:]  # (rows, S - i)
+            torch.mm(self.vectors[i:end], self.vectors[i:].T, out=into)
+        if len(self.left_out):
+            passes.blank(self._values, i0, self.left_out)
+
+
+class _Text:
+    """The tokens of a text as the passes read them."""
+
+    def __init__(self, tokens: PairTokens, special: Special, count: int) -> None:
+        kept = tokens.kept(special)
+        self.count = count  # of pairs
+        self.members = torch.from_numpy(kept)  # (S,)
+        self.left_out = np.flatnonzero(~kept)
+        self.kept = kept.astype(np.float32)  # (S,)
+        self.ordinary = (~tokens.special).astype(np.float32)  # (S,)
+        self.sentence, self.word = labels(tokens.sentences), labels(tokens.words)  # (S,)
+        self.token = tokens.ids  # (S,)
+
+
+def _texts(batch: TokenBatch, special: Special) -> list[_Text]:
+    chance = batch_chance(batch, special)
+    return [_Text(t, special, c.count) for t, c in zip(batch.texts, chance, strict=True)]
+
+
+class _Numbers:
+    """The arrays that the passes fill, for every text and head."""
+
+    def __init__(self, texts: int, heads: int, size: int, rules: int, top: int) -> None:
+        def floats(*shape: int) -> npt.NDArray[np.float64]:
+            return np.zeros((texts, heads, *shape))
+
+        def counts(*shape: int) -> npt.NDArray[np.int64]:
+            return np.zeros((texts, heads, *shape), np.int64)
+
+        self.exponent, self.shift = np.zeros((texts, heads), np.int32), floats()
+        self.sums, self.squares, self.unrelated = floats(size), floats(size), floats(2)
+        self.extremes = floats(2)
+        self.high = tuple(
+            HighNumbers(floats(), counts(COUNTERS), counts(size), counts(size), floats(2))
+            for _ in range(rules)
+        )
+        self.top = TopPairs(counts(top) - 1, counts(top) - 1, floats(top) + np.nan)
+        self.finite = torch.ones(texts, heads, dtype=torch.bool)
+
+
+def pair_statistics(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    *,
+    reading: Reading,
+    special: Special,
+    top: int,
+    layer: str | None,
+) -> PairStatistics:
+    """Compute every statistic of z (B, H, S, d) without ever holding more of C than a panel."""
+    heads, size = z.shape[1], int(max(batch.lengths, default=0))
+    numbers = _Numbers(len(batch), heads, max(size, 1), len(rules), top)
+    texts = batch.remember(("cpu", special), lambda: _texts(batch, special))
+
+    def compute(b: int, h: int) -> None:
+        some, text = slice(h, h + TOGETHER), texts[b]
+        vectors = z[b, some, : batch.lengths[b]].contiguous()  # (TOGETHER, S, d)
+        read = read_vectors(vectors, reading, text.members)
+        numbers.finite[b, some] = read.finite
+        if bool(read.finite.all()) and text.count:
+            numbers.exponent[b, some] = read.exponent.numpy()
+            numbers.shift[b, some] = _likely_mean(read.vectors, text).numpy()
+            for n, head in enumerate(read.vectors):
+                _head(head, text, rules, top, numbers, (b, h + n))
+
+    in_parallel(compute, ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER)))
+    refuse_not_finite(numbers.finite, layer)
+    found = PairNumbers(
+        numbers.exponent,
+        numbers.shift,
+        numbers.sums,
+        numbers.squares,
+        numbers.unrelated,
+        numbers.extremes,
+        numbers.high,
+        numbers.top if top else None,
+    )
+    return assemble(batch, rules, found, reading, special)
+
+
+def _likely_mean(vectors: Tensor, text: _Text) -> Tensor:
+    """About the mean of C over pairs: (‖Σ z‖² - Σ ‖z‖²) / 2 pairs. Sums about it keep digits."""
+    members = vectors[:, text.members] if len(text.left_out) else vectors  # (H, kept, d)
+    both = members.sum(-2).square().sum(-1) - members.square().sum((-2, -1))  # (H,)
+    return both / (2 * text.count)
+
+
+def _head(
+    vectors: Tensor,
+    text: _Text,
+    rules: Sequence[Rule],
+    top: int,
+    numbers: _Numbers,
+    at: tuple[int, int],
+) -> None:
+    """Every number of one head of one text."""
+    size, panels = len(vectors), Panels(vectors, text.left_out)
+    sums, squares = numbers.sums[at][:size], numbers.squares[at][:size]  # (S,)
+    shift = numbers.shift[at]
+    extremes = np.array([-passes.BLANK, passes.BLANK], np.float32)
+    kinds = (text.sentence, text.word, text.ordinary)
+    for panel in panels:
+        passes.add_up(
+            *panel, shift, text.kept, *kinds, sums, squares, numbers.unrelated[at], extremes
+        )
+    numbers.extremes[at] = extremes
+    mean, variance = mean_and_variance(
+        np.array(text.count), shift, sums.sum(), squares.sum(), numbers.extremes[at]
+    )
+    number = min(top, text.count)
+    ranks = {rule.number(text.count) for rule in rules if isinstance(rule, Quantile)}
+    ranks |= {number} - {0}
+    values = kth_largest(panels, sorted(ranks), float(extremes[0]), float(extremes[1]))
+    for rule, high in zip(rules, numbers.high, strict=True):
+        if isinstance(rule, Nearest):
+            reach = _nearest_reach(panels, rule.k)  # (S,)
+        else:
+            if isinstance(rule, Quantile):
+                high.reach[at] = values[rule.number(text.count)]
+            else:
+                high.reach[at] = simple_reach(rule, mean, variance, numbers.extremes[at][1])
+            reach = np.full(size, round_up(high.reach[at]))  # (S,)
+        counted = (high.counters[at], high.by_distance[at], high.taking_part[at], high.sums[at])
+        for panel in panels:
+            passes.count_high(
+                *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counted
+            )
+    if number:
+        _find_top(panels, np.float32(values[number]), number, numbers.top, at)
+
+
+def _nearest_reach(panels: Panels, k: int) -> npt.NDArray[np.float32]:
+    best = np.full((panels.size, k), passes.BLANK, np.float32)  # (S, k)
+    reach = best[:, -1].copy()  # (S,)
+    for panel in panels:
+        passes.keep_nearest(*panel, best, reach)
+    return np.maximum(reach, np.nextafter(passes.BLANK, np.float32(0)))
+
+
+def _find_top(
+    panels: Panels, reach: np.float32, number: int, top: TopPairs, at: tuple[int, int]
+) -> None:
+    first, second, value = top.first[at], top.second[at], top.value[at]  # (N,)
+    above, filled = 0, 0
+    for panel in panels:
+        above = passes.count_above(*panel, reach, above)
+    ties = number - above
+    for panel in panels:
+        filled, ties = passes.collect_top(*panel, reach, ties, first, second, value, filled)
+    order = np.argsort(-value[:filled], kind="stable")
+    for column in (first, second, value):
+        column[:filled] = column[:filled][order]
+
+
+def kth_largest(panels: Panels, ranks: Sequence[int], low: float, high: float) -> dict[int, float]:
+    """The k-th largest of the values between low and high, for several k.
+
+    Values are counted by level, evenly between low and high, and the levels that hold a wanted
+    value are sorted; a level too full for that is split into levels again. Exact in any case.
+    """
+    if not ranks or low == high:
+        return dict.fromkeys(ranks, low)
+    span = (low, high, passes.LEVELS / (high - low))
+    counts = np.zeros(passes.LEVELS + 1, np.int64)
+    for panel in panels:
+        passes.count_levels(*panel, *span, counts)
+    upwards = np.cumsum(counts[passes.LEVELS - 1 :: -1])  # values in the highest n + 1 levels
+    level = {k: passes.LEVELS - 1 - int(np.searchsorted(upwards, k)) for k in ranks}
+    rank = {k: k - int(counts[n + 1 : -1].sum()) for k, n in level.items()}  # in its level
+    few = sorted({n for n in level.values() if counts[n] <= COLLECTED})
+    found = {}
+    if few:
+        values = _collect(panels, few, span, counts)
+        ends = dict(zip(few, np.cumsum(counts[few]), strict=True))
+        found = {k: float(values[ends[n] - rank[k]]) for k, n in level.items() if n in ends}
+    for n in set(level.values()).difference(few):
+        edges = np.array([-passes.BLANK, passes.BLANK], np.float32)
+        for panel in panels:
+            passes.extremes_of_level(*panel, *span, n, edges)
+        inside = [k for k in ranks if level[k] == n]
+        deeper = kth_largest(panels, [rank[k] for k in inside], float(edges[0]), float(edges[1]))
+        found |= {k: deeper[rank[k]] for k in inside}
+    return found
+
+
+def _collect(
+    panels: Panels,
+    levels: Sequence[int],
+    span: tuple[float, float, float],
+    counts: npt.NDArray[np.int64],
+) -> npt.NDArray[np.float32]:
+    """All values of some levels, rising."""
+    wanted = np.zeros(passes.LEVELS + 1, np.bool_)
+    wanted[levels] = True
+    bound = np.float32(span[0] + (levels[0] - 0.01) / span[2])  # a little below the lowest
+    bound = np.nextafter(bound, passes.BLANK)
+    values, filled = np.empty(int(counts[levels].sum()), np.float32), 0
+    for panel in panels:
+        filled = passes.collect_levels(*panel, *span, wanted, bound, values, filled)
+    values.sort()
+    return values

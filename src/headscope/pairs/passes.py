@@ -1,0 +1,269 @@
+"""The numba passes over a panel of C: some rows i0, i0 + 1, … of the upper triangle.
+
+`panel[r, j]` is the similarity of tokens i0 + r and j, for j > i0 + r; nothing else is read. Pairs
+that do not take part hold `BLANK`. Each pass adds to arrays that the caller keeps, so a matrix can
+come in one panel or in many. The loops are cut so that LLVM makes vectors of them: a look at
+`CHUNK` values at once skips the many that no pass wants one by one.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.pairs.assemble import (
+    COUNT,
+    SAME_SENTENCE,
+    SAME_TOKEN,
+    SAME_WORD,
+    SPECIAL,
+    UNRELATED,
+)
+from headscope.pairs.compiled import exact, fast
+from headscope.pairs.tokens import UNRELATED_DISTANCE
+
+Panel = npt.NDArray[np.float32]
+Numbers = npt.NDArray[Any]
+
+BLANK = np.finfo(np.float32).min
+LEVELS = 4096
+CHUNK = 16
+
+
+@exact
+def blank(panel: Panel, i0: int, left_out: Numbers) -> None:
+    """Take the pairs of some tokens out of a panel."""
+    for token in left_out:
+        panel[:, token] = BLANK
+        if i0 <= token < i0 + panel.shape[0]:
+            panel[token - i0, :] = BLANK
+
+
+@fast
+def add_up(
+    panel: Panel,
+    i0: int,
+    shift: float,
+    kept: Numbers,  # (S,) float32, 1 for tokens that take part and 0 for others
+    sentence: Numbers,  # (S,)
+    word: Numbers,  # (S,)
+    ordinary: Numbers,  # (S,) float32, 1 for tokens that are not special
+    sums: Numbers,  # (S,) float64, by distance, of C - shift
+    squares: Numbers,  # (S,) float64, by distance, of (C - shift)²
+    unrelated: Numbers,  # (2,) float64, the same two sums over unrelated pairs
+    extremes: Numbers,  # (2,) float32, minimum and maximum
+) -> None:
+    """Sums by distance, sums over unrelated pairs, minimum and maximum."""
+    size, zero = len(kept), np.float32(0)
+    lows, highs = np.full(size, -BLANK), np.full(size, BLANK)  # (S,) by column: vectors, no chain
+    for r in range(min(panel.shape[0], size - i0)):
+        i = i0 + r
+        if kept[i] == zero:
+            continue
+        row, weight, later = panel[r, i + 1 : size], kept[i + 1 :], size - i - 1
+        total, square = sums[1 : later + 1], squares[1 : later + 1]
+        for n in range(later):
+            x = (np.float64(row[n]) - shift) * np.float64(weight[n])
+            total[n] += x
+            square[n] += x * x
+        low, high = lows[i + 1 :], highs[i + 1 :]
+        for n in range(later):
+            c = row[n]
+            high[n] = c if c > high[n] else high[n]
+            low[n] = c if c < low[n] and weight[n] != zero else low[n]
+        if ordinary[i] == 0 or later <= UNRELATED_DISTANCE:
+            continue
+        start = i + 1 + UNRELATED_DISTANCE
+        row, plain = panel[r, start:size], ordinary[start:]
+        sentences, words, own_sentence, own_word = (
+            sentence[start:],
+            word[start:],
+            sentence[i],
+            word[i],
+        )
+        far, far_square = 0.0, 0.0
+        for n in range(size - start):
+            apart = (sentences[n] != own_sentence) & (words[n] != own_word) & (plain[n] != zero)
+            x = np.float64(row[n]) - shift if apart else np.float64(0)
+            far += x
+            far_square += x * x
+        unrelated[0] += far
+        unrelated[1] += far_square
+    extremes[0], extremes[1] = min(extremes[0], lows.min()), max(extremes[1], highs.max())
+
+
+@exact
+def _level(value: np.float32, low: float, high: float, scale: float) -> np.int32:
+    """The level of a value between low and high, LEVELS for any other value.
+
+    It never falls when the value rises: each step of the arithmetic keeps the order.
+    """
+    wide = np.float64(value)
+    level = np.int32(min(max((wide - low) * scale, 0.0), LEVELS - 1.0))
+    return level if (wide >= low) & (wide <= high) else np.int32(LEVELS)
+
+
+@exact
+def _skip(row: Panel, start: int, bound: np.float32) -> int:
+    """The first of the places start, start + CHUNK, … with a value up to the next that reaches."""
+    while start + CHUNK <= len(row):
+        some = 0
+        for n in range(CHUNK):
+            some += row[start + n] >= bound
+        if some:
+            return start
+        start += CHUNK
+    return start
+
+
+@exact
+def count_levels(
+    panel: Panel, i0: int, low: float, high: float, scale: float, counts: Numbers
+) -> None:
+    """Count the values by level; the last of counts (LEVELS + 1,) is for values outside."""
+    size = panel.shape[1]
+    levels = np.empty(size, np.int32)
+    for r in range(min(panel.shape[0], size - i0)):
+        row = panel[r, i0 + r + 1 : size]
+        for n in range(len(row)):
+            levels[n] = _level(row[n], low, high, scale)
+        for n in range(len(row)):
+            counts[np.uint32(levels[n])] += 1
+
+
+@exact
+def collect_levels(
+    panel: Panel,
+    i0: int,
+    low: float,
+    high: float,
+    scale: float,
+    wanted: Numbers,  # (LEVELS + 1,) bool
+    bound: np.float32,  # not above any value of a wanted level
+    values: Numbers,  # float32, as long as the count of the wanted levels
+    filled: int,
+) -> int:
+    """Write the values of the wanted levels one after the other; returns how many there are."""
+    size = panel.shape[1]
+    for r in range(min(panel.shape[0], size - i0)):
+        row = panel[r, i0 + r + 1 : size]
+        start = _skip(row, 0, bound)
+        while start < len(row):
+            for n in range(start, min(start + CHUNK, len(row))):
+                if wanted[np.uint32(_level(row[n], low, high, scale))]:
+                    values[filled] = row[n]
+                    filled += 1
+            start = _skip(row, start + CHUNK, bound)
+    return filled
+
+
+@exact
+def extremes_of_level(
+    panel: Panel, i0: int, low: float, high: float, scale: float, level: int, extremes: Numbers
+) -> None:
+    """The smallest and the largest value of one level."""
+    size = panel.shape[1]
+    for r in range(min(panel.shape[0], size - i0)):
+        row = panel[r, i0 + r + 1 : size]
+        for n in range(len(row)):
+            if _level(row[n], low, high, scale) == level:
+                extremes[0] = min(extremes[0], row[n])
+                extremes[1] = max(extremes[1], row[n])
+
+
+@exact
+def keep_nearest(panel: Panel, i0: int, best: Numbers, reach: Numbers) -> None:
+    """Keep the k largest similarities of every token, best (S, k) falling; reach is the last."""
+    size, k = best.shape
+    for r in range(min(panel.shape[0], size - i0)):
+        i = i0 + r
+        row, reaches = panel[r, i + 1 : size], reach[i + 1 :]
+        for n in range(len(row)):
+            c = row[n]
+            if c > reach[i] or c > reaches[n]:
+                for token in (i, i + 1 + n):
+                    if c > reach[token]:
+                        place = k - 1
+                        while place > 0 and best[token, place - 1] < c:
+                            best[token, place] = best[token, place - 1]
+                            place -= 1
+                        best[token, place] = c
+                        reach[token] = best[token, k - 1]
+
+
+@exact
+def count_high(
+    panel: Panel,
+    i0: int,
+    reach: Numbers,  # (S,) float32, threshold of each token, above BLANK
+    sentence: Numbers,
+    token: Numbers,
+    word: Numbers,
+    ordinary: Numbers,
+    counters: Numbers,  # (COUNTERS,) int64
+    by_distance: Numbers,  # (S,) int64
+    taking_part: Numbers,  # (S,) int64
+    sums: Numbers,  # (2,) float64: related, unrelated
+) -> None:
+    """Count the high pairs in every way that is asked of them."""
+    size, lowest = panel.shape[1], reach.min()
+    for r in range(min(panel.shape[0], size - i0)):
+        i, row = i0 + r, panel[r]
+        start = _skip(row, i + 1, lowest)
+        while start < size:
+            for j in range(start, min(start + CHUNK, size)):
+                c = row[j]
+                if c < reach[i] and c < reach[j]:
+                    continue
+                counters[COUNT] += 1
+                by_distance[j - i] += 1
+                taking_part[i] += 1
+                taking_part[j] += 1
+                same_sentence = sentence[i] == sentence[j]
+                same_word = word[i] == word[j]
+                special = ordinary[i] == 0 or ordinary[j] == 0
+                far = j - i > UNRELATED_DISTANCE
+                unrelated = far and not (same_sentence or same_word or special)
+                counters[SAME_SENTENCE] += same_sentence
+                counters[SAME_TOKEN] += token[i] == token[j]
+                counters[SAME_WORD] += same_word
+                counters[SPECIAL] += special
+                counters[UNRELATED] += unrelated
+                sums[1 if unrelated else 0] += c
+            start = _skip(row, start + CHUNK, lowest)
+
+
+@exact
+def count_above(panel: Panel, i0: int, reach: np.float32, above: int) -> int:
+    """Count the pairs above reach."""
+    size = panel.shape[1]
+    for r in range(min(panel.shape[0], size - i0)):
+        row = panel[r, i0 + r + 1 : size]
+        for n in range(len(row)):
+            above += row[n] > reach
+    return above
+
+
+@exact
+def collect_top(
+    panel: Panel,
+    i0: int,
+    reach: np.float32,
+    ties: int,  # how many pairs equal to reach are still wanted
+    first: Numbers,  # (N,) int64
+    second: Numbers,  # (N,) int64
+    value: Numbers,  # (N,) float64
+    filled: int,
+) -> tuple[int, int]:
+    """Write down all pairs above reach and the first pairs equal to it, in order of position."""
+    size = panel.shape[1]
+    for r in range(min(panel.shape[0], size - i0)):
+        i = i0 + r
+        for j in range(i + 1, size):
+            c = panel[r, j]
+            if c < reach or (c == reach and ties == 0):
+                continue
+            ties -= c == reach
+            first[filled], second[filled], value[filled] = i, j, c
+            filled += 1
+    return filled, ties

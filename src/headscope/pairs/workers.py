@@ -1,0 +1,43 @@
+"""Threads for the CPU backends: torch multiplies alone in each, numba works without the lock."""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_own = threading.local()
+
+
+@cache
+def _workers(number: int) -> ThreadPoolExecutor:
+    ready = threading.Barrier(number + 1)
+
+    def alone() -> None:
+        torch.set_num_threads(1)
+        ready.wait()
+
+    pool = ThreadPoolExecutor(number, "headscope-pairs", initializer=alone)
+    for _ in range(number):
+        pool.submit(lambda: None)
+    ready.wait()
+    torch.set_num_threads(number)  # the number for threads started later, as it was
+    return pool
+
+
+def in_parallel(task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
+    """Run a task for each of some arguments, on as many threads as torch uses."""
+    jobs = [_workers(torch.get_num_threads()).submit(task, *each) for each in arguments]
+    for job in jobs:
+        job.result()
+
+
+def room(values: int) -> Tensor:
+    """Memory of this thread, the same each time: fresh memory would cost more than the product."""
+    if getattr(_own, "room", None) is None or _own.room.numel() < values:
+        _own.room = torch.empty(values)
+    kept: Tensor = _own.room[:values]
+    return kept
