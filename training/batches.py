@@ -17,6 +17,7 @@ from torch import Tensor
 
 CLS, SEP, MASK, FIRST_WORD = 2, 3, 4, 5
 SHORTEST, LONGEST = 32, 512
+LONGER_AFTER = 0.6
 # Shares of the slots: pairs, those of them whose B comes from elsewhere, slots of two texts, and
 # slots that begin inside a sentence rather than with one.
 PAIRS, PAIRS_FROM_ELSEWHERE, SPLIT, BEGIN_INSIDE = 0.4, 0.12, 0.25, 0.2
@@ -84,28 +85,46 @@ def groups_of(size: int) -> tuple[tuple[int, int], ...]:
     return tuple((n * part, s) for n, s in ((8, 32), (8, 64), (10, 128), (10, 256), (7, 512)))
 
 
-def random_lengths(size: int, random: np.random.Generator) -> list[int]:
-    """Log-uniform lengths, a fifth of them the longest, that sum to `size`."""
+def random_lengths(size: int, usual: list[int], longest: int, random: np.random.Generator):
+    """Slot lengths that sum to `size`: half of the slots a usual length, the others log-uniform."""
     lengths, left = [], size
     while left:
-        length = LONGEST
-        if random.random() > 0.2:
-            length = int(math.exp(random.uniform(math.log(SHORTEST), math.log(LONGEST + 1))))
+        length = int(random.choice(usual))
+        if random.random() < 0.5:
+            length = int(math.exp(random.uniform(math.log(SHORTEST), math.log(longest + 1))))
         if left - length < SHORTEST:
-            length = left if left <= LONGEST else left // 2
+            length = left if left <= longest else left // 2
         lengths.append(length)
         left -= length
     return lengths
 
 
-def layouts(size: int, device: str, grouped: bool, count: int = 64) -> list[Layout]:
-    if grouped:
+@dataclass(frozen=True)
+class Plan:
+    """Which layout a step uses. Long texts cost most of the time in attention, so they are one
+    step in six until `LONGER_AFTER` of a run, and two in three from then on."""
+
+    short: list[Layout]
+    long: list[Layout]
+
+    def at(self, step: int, used: float) -> Layout:
+        long = step % 6 == 0 if used < LONGER_AFTER else step % 3 != 0
+        choice = self.long if long else self.short
+        return choice[step // 6 % len(choice)]
+
+    @staticmethod
+    def grouped(size: int, device: str) -> "Plan":
         lengths = [s for texts, s in groups_of(size) for _ in range(texts)]
-        return [Layout.of(lengths, len(lengths), device, splits=False)]
-    random = np.random.default_rng(0)
-    drawn = [random_lengths(size, random) for _ in range(count)]
-    slots = max(map(len, drawn))
-    return [Layout.of(lengths, slots, device, splits=True) for lengths in drawn]
+        same = [Layout.of(lengths, len(lengths), device, splits=False)]
+        return Plan(same, same)
+
+    @staticmethod
+    def varied(size: int, device: str, count: int = 48) -> "Plan":
+        random = np.random.default_rng(0)
+        kinds = (([128], 128), ([128, 256, 384, 512], LONGEST))
+        drawn = [[random_lengths(size, *kind, random) for _ in range(count)] for kind in kinds]
+        slots = max(len(lengths) for kind in drawn for lengths in kind)
+        return Plan(*([Layout.of(each, slots, device, True) for each in kind] for kind in drawn))
 
 
 def draw_starts(stream: Stream, room: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:

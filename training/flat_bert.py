@@ -112,16 +112,17 @@ def hidden_states(
         weights["wide"].to(dtype).unbind(0),
         weights["up_bias"].to(dtype).unbind(0),
         weights["down_bias"].to(dtype).unbind(0),
-        weights["norms"].unbind(0),
+        weights["norms"].flatten(0, 1).unbind(0)[0::2],
+        weights["norms"].flatten(0, 1).unbind(0)[1::2],
         strict=True,
     )
-    for square, square_bias, wide, up_bias, down_bias, norms in layers:
+    for square, square_bias, wide, up_bias, down_bias, norm_1, norm_2 in layers:
         qkv = F.linear(x, square[:3].flatten(0, 1), square_bias[:3].flatten())  # T, 3 width
         q, k, v = qkv.unflatten(1, (3, heads, -1)).unbind(1)  # T, heads, d
         z = attention(q, k, v, bounds).flatten(1)  # T, width
-        x = norm(F.linear(z, square[3], square_bias[3]) + x, norms[0])
+        x = norm(F.linear(z, square[3], square_bias[3]) + x, norm_1)
         inner = F.gelu(torch.addmm(up_bias, x, wide[0]))  # T, inner
-        x = norm(F.linear(inner, wide[1], down_bias) + x, norms[1])
+        x = norm(F.linear(inner, wide[1], down_bias) + x, norm_2)
     return x
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from batches import Batch, Layout, Stream, draw
+from batches import Batch, Plan, Stream, draw
 from flat_bert import Attention, Weights, hidden_states, to_transformers, word_logits
 from optimiser import Optimiser
 from safetensors.torch import save_file
@@ -79,10 +79,12 @@ class Run:
 class Held:
     """A fixed set of masked held-out batches, of the same lengths and pairs as training."""
 
-    def __init__(self, stream: Stream, plan: list[Layout], settings: Settings, count: int = 4):
+    def __init__(self, stream: Stream, plan: Plan, settings: Settings, count: int = 4):
         generator = torch.Generator(settings.device).manual_seed(7)
         self.batches = [
-            draw(stream, plan[i % len(plan)], settings.most_masked, LEAST_MASKED, generator)
+            draw(
+                stream, plan.long[i % len(plan.long)], settings.most_masked, LEAST_MASKED, generator
+            )
             for i in range(count)
         ]
 
@@ -99,7 +101,7 @@ def train(
     settings: Settings,
     loss: Loss,
     stream: Stream,
-    plan: list[Layout],
+    plan: Plan,
     held: Held,
     checkpoints: bool = False,
 ) -> dict:
@@ -114,7 +116,7 @@ def train(
             save(weights, settings.config, settings.out / f"step{step:06d}.safetensors")
         fall = max(0.0, used - RATE_FALLS) / (1 - RATE_FALLS)
         mask_rate = MOST_MASKED + (LEAST_MASKED - MOST_MASKED) * fall
-        batch = draw(stream, plan[step % len(plan)], settings.most_masked, mask_rate, generator)
+        batch = draw(stream, plan.at(step, used), settings.most_masked, mask_rate, generator)
         value, _ = loss(weights, batch)
         value.backward()
         norm = optimiser.step(slowed * min(1.0, (step + 1) / WARM_UP) * (1 - used))

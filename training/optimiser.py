@@ -11,7 +11,7 @@ from torch import Tensor
 
 MATRICES = ("square", "wide")
 MOMENTUM, MATRIX_DECAY = 0.95, 0.05
-ADAM_RATE_BESIDE_MUON = 1.5e-3
+ADAM_RATE_BESIDE_MUON = 1e-3
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
