@@ -93,9 +93,7 @@ INTERFACE = [
     Family(
         "modernbert",
         lambda: t.ModernBertForMaskedLM(
-            t.ModernBertConfig(
-                **SIZE, **SPECIAL, cls_token_id=1, sep_token_id=2, local_attention=4
-            )
+            t.ModernBertConfig(**SIZE, **SPECIAL, cls_token_id=1, sep_token_id=2, local_attention=4)
         ),
         projection="attn.Wo",
     ),
@@ -126,7 +124,9 @@ INTERFACE = [
         projection="o_proj",
     ),
     Family(
-        "qwen2", lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**GROUPED, **SPECIAL)), projection="o_proj"
+        "qwen2",
+        lambda: t.Qwen2ForCausalLM(t.Qwen2Config(**GROUPED, **SPECIAL)),
+        projection="o_proj",
     ),
     Family(
         "gemma", lambda: t.GemmaForCausalLM(t.GemmaConfig(**ROTARY, **SPECIAL)), projection="o_proj"

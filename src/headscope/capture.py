@@ -256,7 +256,7 @@ def capture(
     seam, paths = attention_modules(model)
     opened = Capture(model, observe, change, paths)
     with _installing:
-        AttentionInterface.get_interface = _lookup  # type: ignore[method-assign]
+        AttentionInterface.get_interface = _lookup  # type: ignore[assignment, method-assign]
 
     def start(*_: Any) -> None:
         if opened in _open.get():

@@ -1,4 +1,4 @@
-"""The errors headscope raises on purpose. Each message says what is wrong, where, and what to do."""
+"""The errors headscope raises on purpose: each says what is wrong, where, and what to do."""
 
 
 class HeadscopeError(Exception):

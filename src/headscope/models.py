@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlparse
 
+import numpy as np
 import psutil
 import torch
 import transformers
@@ -154,7 +155,10 @@ def _config(where: str | Path, options: dict[str, Any]) -> Any:
 
 def _tokenizer(where: str | Path, config: Any, options: dict[str, Any]) -> Any:
     try:
-        return AutoTokenizer.from_pretrained(where, **options)
+        tokenizer = AutoTokenizer.from_pretrained(where, **options)
+        if len(tokenizer) <= len(tokenizer.all_special_ids):  # made up: there were no files
+            raise OSError("no vocabulary")
+        return tokenizer
     except Exception as error:
         family = getattr(config, "model_type", "unknown")
         if getattr(config, "image_size", None) or getattr(config, "num_mel_bins", None):
@@ -200,7 +204,13 @@ def _dtype(dtype: str | torch.dtype | None, target: torch.device) -> torch.dtype
 def _check_memory(where: str | Path, target: torch.device, dtype: torch.dtype | str) -> None:
     """Refuse before the machine starts to swap, where the size of the weights can be seen."""
     files = sorted(Path(where).glob("*.safetensors")) if Path(where).is_dir() else []
-    needed = sum(_weight_bytes(file, dtype) for file in files)
+    try:
+        needed = sum(_weight_bytes(file, dtype) for file in files)
+    except (ValueError, KeyError) as error:
+        raise CannotLoad(
+            f"The weights in '{where}' cannot be read: a safetensors file there is broken or cut "
+            "short. Copy or download it again."
+        ) from error
     free = (
         torch.cuda.mem_get_info(target)[0]
         if target.type == "cuda"
@@ -219,10 +229,12 @@ def _weight_bytes(file: Path, dtype: torch.dtype | str) -> int:
     """Size in memory of the weights in a safetensors file, from its header."""
     with file.open("rb") as stream:
         header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-    tensors = [tensor for key, tensor in header.items() if key != "__metadata__"]
+    tensors: list[dict[str, Any]] = [
+        tensor for key, tensor in header.items() if key != "__metadata__"
+    ]
     if isinstance(dtype, str):
-        return sum(end - start for start, end in (t["data_offsets"] for t in tensors))
-    return sum(math.prod(tensor["shape"]) for tensor in tensors) * dtype.itemsize
+        return sum(int(np.diff(tensor["data_offsets"])[0]) for tensor in tensors)
+    return sum(int(math.prod(tensor["shape"])) for tensor in tensors) * dtype.itemsize
 
 
 def _weights(
@@ -261,16 +273,16 @@ def _weights(
             f"random: {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}",
             stacklevel=4,
         )
-    return model.to(target).eval()  # type: ignore[arg-type]
+    model.to(target)  # type: ignore[arg-type]
+    model.eval()
+    return model
 
 
 def _backbone(model: PreTrainedModel) -> PreTrainedModel:
     """The part of a model that turns a text into hidden states."""
     if getattr(model.config, "is_encoder_decoder", False):
-        encoder: PreTrainedModel = model.get_encoder()
-        return encoder
-    base: PreTrainedModel = model.base_model
-    return base
+        return cast(PreTrainedModel, model.get_encoder())
+    return cast(PreTrainedModel, model.base_model)
 
 
 def _shape(

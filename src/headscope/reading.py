@@ -147,9 +147,7 @@ class Reading:
         """
         return reference.similarity(self.head_vectors(layer, head), reading)
 
-    def attention(
-        self, layer: int, head: int, *, window: int | None = None
-    ) -> NDArray[np.float64]:
+    def attention(self, layer: int, head: int, *, window: int | None = None) -> NDArray[np.float64]:
         """The attention weights of one head: A_ij (tokens, tokens), a row for each reader.
 
         Computed on demand, for this head. A text in several windows has a matrix for each:
@@ -201,9 +199,9 @@ class Reading:
         continues = np.zeros(len(tokens), dtype=bool)
         continues[1:] = (tokens.words[1:] == tokens.words[:-1]) & ~tokens.special[1:]
         return PairTokens(
-            sentences=tokens.sentences,
-            ids=tokens.ids,
-            words=np.where(continues, -1, tokens.word_types),
+            sentences=tokens.sentences.astype(np.int32),
+            ids=tokens.ids.astype(np.int32),
+            words=np.where(continues, -1, tokens.word_types).astype(np.int32),
             special=tokens.special,
         )
 

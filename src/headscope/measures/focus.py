@@ -58,4 +58,5 @@ def focus_chance(tokens: Tokens, *, causal: bool) -> NDArray[np.float64]:
 
 def _one_hot(numbers: NDArray[np.int64], count: int) -> NDArray[np.float32]:
     """Indicator columns; a negative number is in no column."""
-    return (numbers[:, None] == np.arange(count)).astype(np.float32)
+    ones: NDArray[np.float32] = (numbers[:, None] == np.arange(count)).astype(np.float32)
+    return ones

@@ -1,0 +1,191 @@
+"""The command line: thin verbs over the library, readable by people and by pipes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from headscope import __version__
+from headscope.errors import CannotRead, HeadscopeError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="See what each attention head of a transformer brings together.\n\n"
+    "Layers and heads are counted from 1.",
+)
+
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", "-m", help="A hub name or a folder.", show_default="the bundled specimen"
+    ),
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"headscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def read(
+    source: Annotated[str, typer.Argument(help="A text, a file, or - for standard input.")],
+    model: Model = None,
+    layer: Annotated[int | None, typer.Option(help="Layer of the pairs.")] = None,
+    head: Annotated[int, typer.Option(help="Head of the pairs.")] = 1,
+    rule: Annotated[str, typer.Option(help="Which pairs are high.")] = "quantile(0.01)",
+    reading: Annotated[str, typer.Option(help="raw, cosine or centred.")] = "raw",
+    special: Annotated[bool, typer.Option(help="Keep special tokens among the pairs.")] = True,
+    language: Annotated[str, typer.Option(help="For finding sentences.")] = "en",
+    rows: Annotated[int, typer.Option(help="Pairs to print.")] = 12,
+    out: Annotated[Path | None, typer.Option(help="Also write a page (.html) here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Read one text: where attention goes, and which tokens a head brings together."""
+    from headscope.scope import load
+
+    text = _text_of(source)
+    scope = load(model, device=device)
+    result = scope.read(text, language=language)
+    pairs = result.high_pairs(
+        layer or scope.shape.layers,
+        head,
+        rule,
+        reading=reading,  # type: ignore[arg-type]
+        special="kept" if special else "left_out",
+    )
+    if as_json:
+        _print_json(result, pairs)
+    else:
+        from headscope.report.terminal import summary
+
+        Console().print(summary(result, pairs, rows))
+    if out is not None:
+        result.save(out)
+        _say(f"A page about it: {out}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demo makes.")] = Path("demo"),
+) -> None:
+    """Read the sample text with the specimen, and write a page about it."""
+    from headscope.report.terminal import summary
+    from headscope.sample import sample_text
+    from headscope.scope import load
+
+    _say("Reading the sample text with the specimen …")
+    scope = load()
+    result = scope.read(sample_text())
+    Console().print(summary(result, result.high_pairs(scope.shape.layers, 1)))
+    out.mkdir(parents=True, exist_ok=True)
+    page = result.save(out / "reading.html")
+    _say(f"\nOpen this page in a browser: {page.resolve().as_uri()}")
+
+
+@app.command()
+def models(
+    model: Model = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what can be observed in a model."""
+    from headscope.scope import load
+
+    scope = load(model, device="cpu")
+    if as_json:
+        typer.echo(json.dumps(scope.shape.as_dict(), indent=2))
+        return
+    for name, value in scope.shape.as_dict().items():
+        typer.echo(f"{name.replace('_', ' '):<12}{value if value is not None else 'no limit'}")
+
+
+def _text_of(source: str) -> str:
+    """The text a person named: standard input, a file, or the words themselves."""
+    if source == "-":
+        return _decoded(sys.stdin.buffer.read(), "standard input")
+    path = Path(source)
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # too long, or with a NUL: no path
+        is_file = False
+    if is_file:
+        return _decoded(path.read_bytes(), source)
+    if path.suffix and not any(c.isspace() for c in source) and len(source) < 200:
+        raise CannotRead(
+            f"There is no file '{source}'. If these are the words to read, pipe them in: "
+            f"echo '{source}' | headscope read -"
+        )
+    return source
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise CannotRead(
+            f"{name} is not UTF-8: byte {error.start} (line {line}) is {data[error.start]:#04x}. "
+            f"Convert it first, for example: iconv -f latin1 -t utf-8 {name}"
+        ) from None
+
+
+def _print_json(result: Any, pairs: Any) -> None:
+    focus, tokens = result.focus(), result.tokens
+    found = {
+        "model": result.scope.shape.as_dict(),
+        "tokens": [
+            {
+                "piece": tokens.pieces[i],
+                "word": tokens.word_texts[i],
+                "id": int(tokens.ids[i]),
+                "start": int(tokens.starts[i]),
+                "end": int(tokens.ends[i]),
+                "sentence": int(tokens.sentences[i]),
+                "special": bool(tokens.special[i]),
+            }
+            for i in range(len(tokens))
+        ],
+        "focus": {
+            "targets": focus.targets,
+            "mass": focus.mass.round(6).tolist(),
+            "chance": focus.chance.round(6).tolist(),
+        },
+        "high_pairs": {"caption": pairs.caption, "pairs": pairs.rows()},
+    }
+    typer.echo(json.dumps(found, ensure_ascii=False))
+
+
+def _say(message: str) -> None:
+    """A word to the person, kept out of what a pipe receives."""
+    Console(stderr=True).print(escape(message), highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Run the command line; an error headscope can explain is printed, not traced."""
+    try:
+        app()
+    except (HeadscopeError, ValueError, IndexError) as error:
+        Console(stderr=True).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of the pipe has seen enough
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,12 @@
+"""The sample text: ordinary prose on three topics, written for headscope.
+
+It repeats names and words, quotes speech, abbreviates and lists, so that every measure has
+something to find.
+"""
+
+from importlib.resources import files
+
+
+def sample_text() -> str:
+    """The sample text that comes with headscope."""
+    return files("headscope").joinpath("data/sample.txt").read_text(encoding="utf-8")
