@@ -1,0 +1,65 @@
+"""The demo as a newcomer meets it: the specimen reads the sample text, and a page opens."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headscope as hs
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    code = "from headscope.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "demo", "--out", str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "12 layers × 12 heads × 16" in done.stdout
+    assert (folder / "reading.html").as_uri() in done.stderr.replace("\n", "")
+    return folder / "reading.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    flags += ["--disable-component-update", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield opened
+        opened.close()
+
+
+def test_the_specimen_reads_the_sample_text(specimen: hs.Scope) -> None:
+    assert (specimen.shape.layers, specimen.shape.heads, specimen.shape.head_size) == (12, 12, 16)
+    reading = specimen.read(hs.sample_text())
+    assert len(reading.layers) == 12
+
+
+@pytest.mark.browser
+def test_the_page_opens_from_disk_and_asks_for_nothing_else(page: Path, browser: object) -> None:
+    tab = browser.new_page(viewport={"width": 1280, "height": 800})  # type: ignore[attr-defined]
+    asked: list[str] = []
+    said: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("console", lambda message: said.append(message.text))
+    tab.on("pageerror", lambda error: said.append(str(error)))
+    tab.goto(page.as_uri())
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [page.as_uri()]
+    assert said == []
+    assert "specimen" in tab.title().lower() or "specimen" in tab.inner_text("body")
+    wide = tab.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 1280
