@@ -45,6 +45,7 @@ PROJECTIONS = {
     "openai-gpt": r"attn\.c_proj$",
     "rembert": r"attention\.output\.dense$",
     "roformer": r"attention\.output\.dense$",
+    "t5": r"Attention\.o$",  # on the interface in newer versions of transformers
     "xlm": r"attentions\.\d+\.out_lin$",
 }
 CAUSAL = {"bloom", "codegen", "falcon", "gpt_neo", "gptj", "mpt", "openai-gpt"}

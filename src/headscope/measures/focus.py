@@ -1,8 +1,14 @@
-"""Focus: where a head's attention goes.
+"""Focus: where a head's attention goes, how sharp it is and on how few tokens it gathers.
 
-For a class of tokens, focus is the mean over rows i of Σ_{j∈class} A_ij. Its chance level is what
-the same rows would give if each spread its attention evenly over the tokens it can see. Both are
-computed without making A: see `HeadOutputs.weigh`.
+    focus        Σ_i Σ_{j∈target} A_ij / rows             chance: evenly spread attention
+    entropy      Σ_i −Σ_j A_ij ln A_ij / rows             chance: ln of the tokens a row can see
+    confidence   Σ_i max_j A_ij / rows                    chance: 1 / tokens a row can see
+    attended_columns   mean over texts of exp(H(a)), a_j = column means of A;  chance: even a
+    sink         share of texts with a column mean above 0.3
+
+"separators" are special separators and sentence ends together. For one text, `focus_sums` asks the
+model's own attention function (`HeadOutputs.weigh`); over a corpus, `pairs.attention` computes A
+again from queries and keys, a few rows at a time. Neither keeps A.
 """
 
 import numpy as np
@@ -10,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.capture import HeadOutputs
+from headscope.measures.seen import Quantity, SeenAttention, Sums, Values, on_grid, ratio
 from headscope.text import TokenClass, Tokens
 
 TARGETS = (
@@ -19,6 +26,92 @@ TARGETS = (
     "next token",
     "own sentence",
 )
+NAMES = tuple(target.replace(" ", "_") for target in TARGETS)
+SINK = 0.3
+
+
+def update(seen: SeenAttention) -> dict[str, Values]:
+    """Contributions of each text."""
+    mass = seen.stacked("mass").sum(axis=3)  # (texts, layers, heads, classes)
+    near = [seen.stacked(name).sum(-1) for name in ("previous", "own", "next")]
+    by_class = seen.stacked("own_sentence")  # (texts, layers, heads, classes)
+    # A special token is in no sentence: its row counts for nothing here.
+    inside = np.stack([_in_sentences(unit.tokens) for unit in seen.units])[:, None, None]
+    targets = [*np.moveaxis(mass, -1, 0), *near, (by_class * inside).sum(-1)]
+    chance = np.stack([focus_chance(u.tokens, causal=seen.causal) for u in seen.units])
+    columns = seen.stacked("columns")  # (texts, layers, heads, tokens)
+    lengths = np.array([len(unit) for unit in seen.units], np.float64)
+    visible = [_visible(len(unit), seen.causal) for unit in seen.units]
+    even = np.array([_spread(_even_columns(seen_by)) for seen_by in visible])
+    like = np.zeros(mass.shape[:3])
+    sums = {
+        "texts": like + 1,
+        "rows": like + lengths[:, None, None],
+        "entropy": seen.stacked("entropy").sum(-1),
+        "entropy_chance": like + [[[np.log(v).sum()]] for v in visible],
+        "confidence": seen.stacked("maximum").sum(-1),
+        "confidence_chance": like + [[[(1 / v).sum()]] for v in visible],
+        "attended_columns": _spread(columns),
+        "attended_columns_chance": like + even[:, None, None],
+        "sink": 1.0 * (columns.max(-1) > SINK * lengths[:, None, None]),
+    }
+    for name, value, level in zip(NAMES, targets, chance.T, strict=True):
+        sums[name] = value
+        sums[f"{name}_chance"] = like + level[:, None, None]
+    return {name: on_grid(value) for name, value in sums.items()}
+
+
+def compute(sums: Sums) -> dict[str, Quantity]:
+    """Quantities from sums."""
+    rows, texts = sums["rows"], sums["texts"]
+    found = {
+        name: Quantity(ratio(sums[name], rows), ratio(sums[f"{name}_chance"], rows))
+        for name in (*NAMES, "entropy", "confidence")
+    }
+    found["separators"] = Quantity(
+        found["separator"].value + found["sentence_end"].value, _both(found)
+    )
+    found["attended_columns"] = Quantity(
+        ratio(sums["attended_columns"], texts), ratio(sums["attended_columns_chance"], texts)
+    )
+    found["sink"] = Quantity(ratio(sums["sink"], texts))
+    return found
+
+
+def _both(found: dict[str, Quantity]) -> Values:
+    separator, end = found["separator"].chance, found["sentence_end"].chance
+    assert separator is not None
+    assert end is not None
+    return separator + end
+
+
+def _in_sentences(tokens: Tokens) -> Values:
+    """By class: 1 where rows of that class are in a sentence."""
+    inside = np.ones(len(TokenClass))
+    inside[TokenClass.SEPARATOR] = 0
+    inside[TokenClass.FIRST] = 0 if tokens.special[0] else 1
+    return inside
+
+
+def _visible(size: int, causal: bool) -> Values:
+    """How many tokens each row can see."""
+    return np.arange(1.0, size + 1) if causal else np.full(size, float(size))
+
+
+def _even_columns(visible: Values) -> Values:
+    """What each column receives when every row spreads evenly over what it sees."""
+    size = len(visible)
+    if visible[0] == size:
+        return np.ones(size)
+    return np.cumsum((1 / visible)[::-1])[::-1]
+
+
+def _spread(columns: Values) -> Values:
+    """The effective number of columns (…, tokens): exp of the entropy of their shares."""
+    shares = ratio(columns, columns.sum(-1, keepdims=True), 0.0)
+    logs = np.log(np.where(shares > 0, shares, 1))
+    spread: Values = np.exp(-(shares * logs).sum(-1))
+    return spread
 
 
 def focus_sums(outputs: HeadOutputs, tokens: Tokens) -> NDArray[np.float64]:
@@ -46,11 +139,7 @@ def focus_chance(tokens: Tokens, *, causal: bool) -> NDArray[np.float64]:
     visible = place + 1 if causal else np.full(size, size)
     seen = np.cumsum(ones, axis=0) if causal else np.tile(ones.sum(axis=0), (size, 1))
     near = np.stack([place > 0, place >= 0, (place < size - 1) & (not causal)], axis=1)
-    inside = tokens.sentences
-    before = np.array(
-        [np.sum(inside[: i + 1 if causal else size] == inside[i]) for i in range(size)]
-    )
-    own = np.where(tokens.special, 0, before)
+    own = np.where(tokens.special, 0, _fellows(tokens.sentences, causal))
     counts = np.concatenate([seen, near, own[:, None]], axis=1)  # (tokens, targets)
     chance: NDArray[np.float64] = (counts / visible[:, None]).sum(axis=0)
     return chance
@@ -60,3 +149,14 @@ def _one_hot(numbers: NDArray[np.int64], count: int) -> NDArray[np.float32]:
     """Indicator columns; a negative number is in no column."""
     ones: NDArray[np.float32] = (numbers[:, None] == np.arange(count)).astype(np.float32)
     return ones
+
+
+def _fellows(numbers: NDArray[np.int64], causal: bool) -> NDArray[np.int64]:
+    """How many tokens each token can see that have its number, itself included."""
+    order = np.argsort(numbers, kind="stable")
+    _, starts, inverse, sizes = np.unique(
+        numbers[order], return_index=True, return_inverse=True, return_counts=True
+    )
+    found = np.empty(len(numbers), np.int64)
+    found[order] = np.arange(len(numbers)) - starts[inverse] + 1 if causal else sizes[inverse]
+    return found
