@@ -103,6 +103,50 @@ def demo(
 
 
 @app.command()
+def view(
+    source: Annotated[
+        str | None,
+        typer.Argument(help="A text, a file, or - for standard input.", show_default="the sample"),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help="A hub name or a folder; may be given again, to compare models.",
+            show_default="the bundled specimen",
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(help="0: any free port.", min=0, max=65535)] = 0,
+    open_browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open a browser at the page.")
+    ] = True,
+    device: Device = "auto",
+) -> None:
+    """Look at a text in the browser: every head, one head, the text itself. Ctrl-C ends it."""
+    import contextlib
+    import os
+    import webbrowser
+
+    from headscope.sample import sample_text
+    from headscope.scope import load
+    from headscope.viewer.server import by_name, serve
+
+    text = sample_text() if source is None else _text_of(source)
+    names: list[str] | list[None] = model or [None]
+    scopes = by_name([load(name, device=device) for name in names])
+
+    def started(address: str) -> None:
+        _say(f"Look at {address}  (Ctrl-C ends it)")
+        if open_browser:
+            webbrowser.open(address)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        serve(scopes, text, port=port, started=started)
+    os._exit(0)  # a forward pass under way is not waited for
+
+
+@app.command()
 def models(
     model: Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from headscope.scope import Scope
+    from headscope.viewer.widget import Viewer
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +128,18 @@ class Reading:
         return reading_as_html(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write a page about this reading: one file that needs nothing else."""
-        from headscope.report.page import reading_page
+        """Write the viewer with this reading inside: one file that needs nothing else."""
+        from headscope.viewer.page import reading_page
 
         path = Path(path)
         path.write_text(reading_page(self), encoding="utf-8")
         return path
+
+    def show(self, height: int = 760) -> "Viewer":
+        """Show the viewer in a notebook; `height` in pixels."""
+        from headscope.viewer.widget import Viewer
+
+        return Viewer(self, height)
 
     def head_vectors(self, layer: int, head: int) -> NDArray[np.float32]:
         """z of one head: (tokens, head size)."""

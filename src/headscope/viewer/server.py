@@ -1,0 +1,267 @@
+"""The local server: reads texts with the models it was started with, for a browser on this machine.
+
+It listens on 127.0.0.1 only, serves nothing from disk (the viewer's files are read once, before it
+starts), answers no page but its own, and does its arithmetic in one thread a model, so that several
+tabs and slow clients wait for their own answers only. docs/server-api.md describes what it answers.
+"""
+
+import asyncio
+import hashlib
+import json
+import queue
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from headscope.errors import CannotRead, HeadscopeError
+from headscope.text import tokenize
+from headscope.viewer.guard import Guard
+from headscope.viewer.packed import MOST_TOKENS, label, packed, packed_attention
+from headscope.viewer.page import assets, server_page
+
+if TYPE_CHECKING:
+    from headscope.reading import Reading
+    from headscope.scope import Scope
+
+MOST_BODY = 2**20  # bytes of a request
+KEPT_READINGS = 4  # per model: attention is asked about a text that has just been read
+
+Answer = TypeVar("Answer")
+
+
+class Refused(Exception):  # noqa: N818 - reads as a sentence
+    """A request that is not answered, with its status and what to do."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class Desk:
+    """One model, one thread: what is asked of it is done in turn, away from the event loop.
+
+    The thread is a daemon, so that Ctrl-C need not wait for a forward pass.
+    """
+
+    def __init__(self, scope: "Scope", most_tokens: int = MOST_TOKENS):
+        self.scope = scope
+        self.most_tokens = most_tokens
+        self.readings: OrderedDict[str, Reading] = OrderedDict()
+        self.tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._work, daemon=True, name="headscope model").start()
+
+    def _work(self) -> None:
+        while True:
+            self.tasks.get()()
+
+    async def do(self, work: Callable[[], Answer]) -> Answer:
+        """Wait for some work to be done in this model's thread."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Answer] = loop.create_future()
+
+        def tell(found: Answer | None, error: BaseException | None) -> None:
+            if done.cancelled():
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(found)  # type: ignore[arg-type]
+
+        def task() -> None:
+            if done.cancelled():  # the client has gone
+                return
+            try:
+                found, error = work(), None
+            except Exception as failure:
+                found, error = None, failure
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(tell, found, error)
+
+        self.tasks.put(task)
+        return await done
+
+    def read(self, text: str) -> "Reading":
+        """The reading of a text, made or remembered."""
+        key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        if key not in self.readings:
+            count = len(tokenize(text, self.scope.tokenizer))
+            if count > self.most_tokens:
+                raise Refused(
+                    413,
+                    f"The text has {count:,} tokens, and the viewer shows up to "
+                    f"{self.most_tokens:,}. Paste a part of it; `headscope study` takes texts of "
+                    "any length.",
+                )
+            self.readings[key] = self.scope.read(text)
+            while len(self.readings) > KEPT_READINGS:
+                self.readings.popitem(last=False)
+        self.readings.move_to_end(key)
+        return self.readings[key]
+
+
+def make_app(
+    scopes: Mapping[str, "Scope"], text: str, port: int, most_tokens: int = MOST_TOKENS
+) -> Starlette:
+    """The application: `scopes` by the name a person chooses, `text` what is shown first."""
+    desks = {name: Desk(scope, most_tokens) for name, scope in scopes.items()}
+    page, policy = server_page()
+    found = assets()
+    static = {
+        **{name: (code, "text/javascript") for name, code in found.modules.items()},
+        "style.css": (found.style, "text/css"),
+    }
+
+    async def index(_: Request) -> Response:
+        return Response(page, media_type="text/html")
+
+    async def file(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in static:
+            return JSONResponse({"error": f"There is no file '{name}' here."}, status_code=404)
+        code, kind = static[name]
+        return Response(code, media_type=kind)
+
+    async def session(_: Request) -> Response:
+        return JSONResponse({"models": list(desks), "text": text, "most_tokens": most_tokens})
+
+    async def read(request: Request) -> Response:
+        asked = await _body(request)
+        desk, wanted = _desk(desks, asked), _text(asked)
+        return _bytes(await desk.do(lambda: packed(desk.read(wanted))))
+
+    async def attention(request: Request) -> Response:
+        asked = await _body(request)
+        desk, wanted = _desk(desks, asked), _text(asked)
+        layer, head = _whole(asked, "layer"), _whole(asked, "head")
+        return _bytes(await desk.do(lambda: packed_attention(desk.read(wanted), layer, head)))
+
+    app = Starlette(
+        routes=[
+            Route("/", index),
+            Route("/static/{name}", file),
+            Route("/api/session", session),
+            Route("/api/read", read, methods=["POST"]),
+            Route("/api/attention", attention, methods=["POST"]),
+        ],
+        exception_handlers={
+            Refused: _refuse,
+            HeadscopeError: _refuse,
+            IndexError: _refuse,
+        },
+    )
+    app.add_middleware(Guard, port=port, policy=policy)
+    return app
+
+
+async def _refuse(_: Request, error: Exception) -> Response:
+    status = error.status if isinstance(error, Refused) else 422
+    return JSONResponse({"error": str(error)}, status_code=status)
+
+
+def _bytes(content: bytes) -> Response:
+    return Response(content, media_type="application/octet-stream")
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The JSON object of a request, read no further than the limit."""
+    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+        raise Refused(415, "Send JSON, as Content-Type: application/json.")
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > MOST_BODY:
+            raise Refused(
+                413,
+                f"The request is larger than {MOST_BODY // 2**20} MiB. Paste a part of the text; "
+                "`headscope study` takes texts of any length.",
+            )
+    try:
+        found = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise Refused(400, "The request is not JSON in UTF-8.") from None
+    if not isinstance(found, dict):
+        raise Refused(400, "The request must be a JSON object.")
+    return found
+
+
+def _desk(desks: Mapping[str, Desk], asked: dict[str, Any]) -> Desk:
+    name = asked.get("model")
+    if not isinstance(name, str) or name not in desks:
+        raise Refused(
+            404,
+            f"There is no model {name!r} here. This server was started with: {', '.join(desks)}. "
+            "Stop it and start it with --model to add one.",
+        )
+    return desks[name]
+
+
+def _text(asked: dict[str, Any]) -> str:
+    text = asked.get("text")
+    if not isinstance(text, str):
+        raise CannotRead("The request needs a 'text' (a string).")
+    return text
+
+
+def _whole(asked: dict[str, Any], name: str) -> int:
+    value = asked.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Refused(422, f"The request needs a '{name}' (a whole number, counted from 1).")
+    return value
+
+
+def by_name(scopes: Sequence["Scope"]) -> dict[str, "Scope"]:
+    """Scopes by the name a person chooses; two folders of one name are numbered."""
+    names = [label(scope.shape) for scope in scopes]
+    return {
+        name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})": scope
+        for place, (name, scope) in enumerate(zip(names, scopes, strict=True))
+    }
+
+
+def listening_socket(port: int = 0) -> socket.socket:
+    """A socket on this machine only; a free port unless one is named."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError as error:
+        listener.close()
+        raise HeadscopeError(
+            f"Port {port} cannot be used ({error.strerror}). Leave --port out to have a free one "
+            "chosen."
+        ) from error
+    return listener
+
+
+def serve(
+    scopes: Mapping[str, "Scope"],
+    text: str,
+    *,
+    port: int = 0,
+    started: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Serve until Ctrl-C; `started` is told the address once the server answers."""
+    import uvicorn
+
+    listener = listening_socket(port)
+    chosen = listener.getsockname()[1]
+    config = uvicorn.Config(
+        make_app(scopes, text, chosen),
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=0,
+    )
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started(f"http://127.0.0.1:{chosen}/")
+
+    Server(config).run(sockets=[listener])

@@ -1,0 +1,141 @@
+// Every head of the model at once: a grid of layers × heads, and a card of the chosen head.
+
+import { paint, scaleOf } from "headscope/colours.js";
+import { h, choice } from "headscope/dom.js";
+import { Matrix } from "headscope/matrix.js";
+import { parseRule, RULES } from "headscope/rules.js";
+import { theme } from "headscope/theme.js";
+import { MEASURES, READINGS } from "headscope/words.js";
+
+export const BLOCKS = 64; // cells across a thumbnail; a longer text is averaged over blocks
+
+export class Atlas {
+  constructor(session) {
+    this.session = session;
+    const { state } = session;
+    this.order = h("select", { "aria-label": "Order of the heads", onchange: () => state.set({ order: this.order.value }) },
+      h("option", { value: "layer" }, "layer and head"),
+      Object.entries(MEASURES).map(([name, [title]]) => h("option", { value: name }, title)));
+    this.scales = choice("Colours", [["head", "per head"], ["shared", "shared"]], state.values.scale, (scale) => state.set({ scale }));
+    this.about = h("p", { class: "hint" });
+    this.grid = h("div", { class: "grid", role: "grid", "aria-label": "Heads, a row for each layer" });
+    this.matrix = new Matrix({ labelled: false, label: "Similarity matrix of the chosen head" });
+    this.name = h("h2");
+    this.facts = h("table", { class: "facts" });
+    this.card = h("aside", { class: "card", "aria-label": "The chosen head" }, this.name, this.matrix.element, this.facts,
+      h("button", { type: "button", class: "main", onclick: () => state.set({ view: "head" }) }, "Look into this head"));
+    this.element = h("div", { class: "atlas" },
+      h("div", { class: "left" },
+        h("div", { class: "row" }, h("label", {}, "Order ", this.order), h("span", { class: "label" }, "Colours ", this.scales), this.about),
+        this.grid), this.card);
+  }
+
+  async update(changed = null) {
+    const { state, reading } = this.session;
+    const touches = (...names) => changed === null || names.some((name) => changed.has(name));
+    this.order.value = state.values.order;
+    this.scales.choose(state.values.scale);
+    if (touches("reading", "special", "rule")) this.measure();
+    if (touches("reading", "special")) {
+      const thumbnails = await this.session.thumbnails(BLOCKS);
+      if (reading !== this.session.reading) return;
+      this.thumbnails = thumbnails;
+    }
+    if (touches("reading", "special", "scale", "order")) this.lay();
+    this.choose();
+  }
+
+  /** Buttons with a canvas each, in the order chosen. */
+  lay() {
+    const { layers, heads } = this.session.reading.model;
+    const { order, scale, reading: kind, special } = this.session.state.values;
+    const places = Array.from({ length: layers * heads }, (_, at) => at);
+    if (order !== "layer") places.sort((a, b) => this.value(b, order) - this.value(a, order) || a - b);
+    this.buttons = new Map();
+    this.grid.style.setProperty("--columns", heads);
+    this.grid.classList.toggle("sorted", order !== "layer");
+    const corner = order === "layer" ? [h("span")] : [];
+    const columns = order === "layer" ? Array.from({ length: heads }, (_, k) => h("span", { class: "axis", role: "columnheader" }, String(k + 1))) : [];
+    const cells = places.flatMap((at) => {
+      const first = order === "layer" && at % heads === 0;
+      return [first ? h("span", { class: "axis", role: "rowheader" }, `L${at / heads + 1}`) : null, this.button(at, heads)];
+    });
+    this.grid.replaceChildren(...corner, ...columns, ...cells.filter(Boolean));
+    const blocks = this.thumbnails?.blocks ?? 0;
+    const tokens = this.session.reading.tokens.special.filter((is) => special === "kept" || !is).length;
+    const across = Math.round(tokens / blocks);
+    const cell = across > 1 ? `the mean of about ${across} × ${across} pairs` : "one pair";
+    const range = scale === "head" ? "each head" : "all heads";
+    this.about.textContent = `Each square is a head's matrix ${READINGS[kind][2]}. A pixel is ${cell}; colours run from the 1st to the 99th percentile of ${range}.`;
+  }
+
+  button(at, heads) {
+    const [layer, head] = [Math.floor(at / heads) + 1, at % heads + 1];
+    const canvas = document.createElement("canvas");
+    if (this.thumbnails) {
+      const { blocks, cells, ranges, shared } = this.thumbnails;
+      const { scale, reading: kind } = this.session.state.values;
+      const values = cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks);
+      const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
+      paint(canvas, values, blocks, scaleOf(kind, range, theme()));
+    }
+    const button = h("button", { type: "button", role: "gridcell", class: "head", tabindex: "-1", "data-layer": layer, "data-head": head,
+      title: `Layer ${layer}, head ${head}`, "aria-label": `Layer ${layer}, head ${head}`,
+      onclick: () => this.session.state.set({ layer, head }), ondblclick: () => this.session.state.set({ view: "head", layer, head }) },
+      canvas, this.session.state.values.order === "layer" ? null : h("small", {}, `${layer}·${head}`));
+    this.buttons.set(at, button);
+    return button;
+  }
+
+  value(at, measure) {
+    return this.measures?.get(at)?.[measure] ?? -Infinity;
+  }
+
+  /** Ask for the measures of all heads; the order follows as they arrive. */
+  measure() {
+    const measures = new Map();
+    this.measures = measures;
+    const { heads, layers } = this.session.reading.model;
+    this.session.measures((layer, head, found) => {
+      measures.set((layer - 1) * heads + head - 1, found);
+      if (this.measures !== measures) return;
+      if (layer === this.session.state.layer && head === this.session.state.head) this.describe();
+      if (measures.size === layers * heads && this.session.state.values.order !== "layer") {
+        this.lay();
+        this.choose();
+      }
+    });
+  }
+
+  /** Mark the chosen head and show its card. */
+  async choose() {
+    const { state, reading } = this.session;
+    const at = (state.layer - 1) * reading.model.heads + state.head - 1;
+    for (const [place, button] of this.buttons ?? []) {
+      button.toggleAttribute("aria-selected", place === at);
+      button.tabIndex = place === at ? 0 : -1;
+    }
+    this.name.textContent = `Layer ${state.layer}, head ${state.head}`;
+    this.describe();
+    const matrix = await this.session.matrix(reading, state.layer, state.head, state.values.reading);
+    if (reading !== this.session.reading) return;
+    this.matrix.show(matrix, { kind: state.values.reading, tokens: reading.tokens });
+  }
+
+  describe() {
+    const { state, reading } = this.session;
+    const found = this.measures?.get((state.layer - 1) * reading.model.heads + state.head - 1);
+    const rule = parseRule(state.values.rule);
+    this.facts.replaceChildren(...Object.entries(MEASURES).map(([name, [title, definition, show]]) =>
+      h("tr", { title: definition }, h("th", { scope: "row" }, title, h("small", {}, definition)), h("td", {}, found ? show(found[name]) : "…"))));
+    this.facts.title = `High pairs are ${RULES[rule.name].define(rule.number)}.`;
+  }
+
+  csv() {
+    const { heads } = this.session.reading.model;
+    const names = Object.keys(MEASURES);
+    const rows = [...this.measures.entries()].sort(([a], [b]) => a - b).map(([at, found]) =>
+      [Math.floor(at / heads) + 1, at % heads + 1, ...names.map((name) => found[name])]);
+    return [["layer", "head", ...names], ...rows];
+  }
+}

@@ -1,0 +1,3 @@
+import { start } from "headscope/main.js";
+
+start(document.getElementById("headscope"));

@@ -1,0 +1,74 @@
+// Two heads side by side, of one text or of two: the same cross in both, and how far they agree.
+
+import { h, percent } from "headscope/dom.js";
+import { Matrix, Viewport } from "headscope/matrix.js";
+import { headPicker } from "headscope/panel.js";
+import { nameToken, summary } from "headscope/words.js";
+
+export class Compare {
+  constructor(session, entry) {
+    this.session = session;
+    const viewport = new Viewport();
+    this.agreement = h("p", { class: "agreement", role: "status" });
+    this.sides = [0, 1].map((side) => this.side(side, viewport));
+    this.element = h("div", { class: "compare" },
+      h("div", { class: "row" }, this.agreement, session.source.canRead ? h("button", { type: "button", onclick: () => entry(1) }, "Other text or model on the right …") : null),
+      h("div", { class: "board", "data-count": "2" }, this.sides.map(({ element }) => element)));
+  }
+
+  side(side, viewport) {
+    const { session } = this;
+    const picker = side === 0 ? headPicker(session, "layer", "head")
+      : headPicker(session, "", "", () => session.other, () => session.second.model, (layer, head) => session.state.set({ other: `${layer}-${head}` }));
+    const own = new Viewport(); // two texts have no cells in common
+    const matrix = new Matrix({ viewport: side === 0 ? viewport : own, hover: (i, j) => this.hover(side, i, j), label: `Similarity matrix, side ${side + 1}` });
+    const [readout, facts, source] = [h("p", { class: "readout" }), h("table", { class: "facts" }), h("span", { class: "hint" })];
+    return { picker, matrix, readout, facts, source, element: h("figure", {}, h("figcaption", {}, picker.element, source), matrix.element, readout, facts) };
+  }
+
+  async update() {
+    const { session } = this;
+    const { state } = session;
+    const asked = state.address();
+    const chosen = [[session.reading, state.layer, state.head], [session.second, ...session.other]];
+    const answers = await Promise.all(chosen.map(([reading, layer, head]) =>
+      Promise.all([session.matrix(reading, layer, head, state.values.reading), session.pairs(reading, layer, head)])));
+    if (state.address() !== asked) return;
+    this.sides.forEach((side, k) => {
+      const [reading, , ] = chosen[k];
+      const [matrix, found] = answers[k];
+      side.picker.update();
+      side.source.textContent = `${reading.model.name}, ${matrix.size} tokens`;
+      Object.assign(side, { data: matrix, found, reading });
+      side.matrix.show(matrix, { kind: state.values.reading, tokens: reading.tokens, reach: found.reach });
+      side.facts.replaceChildren(h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
+        ...summary(found).map(([name, high, all]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all))));
+    });
+    this.alike = session.reading === session.second;
+    this.agreement.textContent = this.alike ? this.agree(...this.sides) : "Two readings: each on its own text and scale.";
+  }
+
+  /** Jaccard overlap of two sets of high pairs, as the method's agreement has it. */
+  agree(left, right) {
+    const high = ({ data: { values, size }, found: { reach } }, i, j) => values[i * size + j] >= reach[i] || values[i * size + j] >= reach[j];
+    let [both, either] = [0, 0];
+    for (let i = 0; i < left.data.size; i++) {
+      for (let j = i + 1; j < left.data.size; j++) {
+        const [a, b] = [high(left, i, j), high(right, i, j)];
+        if (a && b) both++;
+        if (a || b) either++;
+      }
+    }
+    return `${both.toLocaleString("en")} pairs are high in both heads: ${percent(either ? both / either : 0)} of those high in either.`;
+  }
+
+  hover(side, i, j) {
+    this.sides.forEach((each, k) => {
+      if (!each.data || (k !== side && !this.alike)) return;
+      each.matrix.drawOver(i === undefined ? null : [i, j]);
+      const { values, size, positions } = each.data;
+      const tokens = each.reading.tokens;
+      each.readout.textContent = i === undefined ? "" : `${nameToken(tokens, positions[i])} and ${nameToken(tokens, positions[j])}: ${Number(values[i * size + j].toPrecision(4))}`;
+    });
+  }
+}

@@ -1,0 +1,84 @@
+// Export: SVG, PNG at print size, and the numbers as CSV; made in the page, sent nowhere.
+
+import { atlasFigure, matrixFigure, textFigure } from "headscope/figure.js";
+import { h } from "headscope/dom.js";
+import { relation } from "headscope/words.js";
+
+const PRINT_WIDTH = 2126; // pixels: 180 mm, two columns of a journal, at 300 dots an inch
+
+export function save(name, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+export function csvText(rows) {
+  const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+/** The view on screen as an SVG element. */
+export function drawing(session, views) {
+  const { state, reading } = session;
+  const { view, reading: kind, rule, special, scale } = state.values;
+  const caption = `${reading.model.name}, layer ${state.layer}, head ${state.head}: ${kind} similarity, high pairs ${rule}, special tokens ${special.replace("_", " ")}`;
+  if (view === "atlas") {
+    const all = `${reading.model.name}: ${kind} similarity of every head, ${scale === "head" ? "colours per head" : "shared colours"}`;
+    return atlasFigure(views.atlas.thumbnails, reading.model, kind, scale, all);
+  }
+  if (view === "text") return textFigure(views.text.page, caption);
+  if (view === "compare") {
+    const parts = views.compare.sides.map(({ data, found, reading: read, picker }) => ({
+      title: [...picker.element.querySelectorAll("select")].map((menu) => menu.selectedOptions[0].textContent).join(", "),
+      kind, matrix: data, tokens: read.tokens, reach: found.reach }));
+    return matrixFigure(parts, `${reading.model.name}: two heads, ${kind} similarity, high pairs ${rule}`);
+  }
+  const parts = [...views.head.shown].filter(([, { matrix }]) => matrix.values).map(([each, { matrix }]) => ({
+    title: each, kind: each, matrix, tokens: reading.tokens, reach: matrix.reach }));
+  return matrixFigure(parts, caption, views.head.viewport);
+}
+
+export async function exportSvg(session, views) {
+  save(name(session, "svg"), "image/svg+xml", new XMLSerializer().serializeToString(drawing(session, views)));
+}
+
+export async function exportPng(session, views) {
+  const figure = drawing(session, views);
+  const [width, height] = ["width", "height"].map((side) => Number(figure.getAttribute(side)));
+  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(figure)], { type: "image/svg+xml" }));
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  canvas.width = PRINT_WIDTH;
+  canvas.height = Math.round((PRINT_WIDTH * height) / width);
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  URL.revokeObjectURL(url);
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  save(name(session, "png"), "image/png", blob);
+}
+
+/** The measures of all heads from the atlas, else the high pairs of the chosen head. */
+export async function exportCsv(session, views) {
+  if (session.state.values.view === "atlas") {
+    save(name(session, "csv"), "text/csv", csvText(views.atlas.csv()));
+    return;
+  }
+  const { state, reading } = session;
+  const { tokens } = reading;
+  const [matrix, found] = [await session.matrix(reading, state.layer, state.head, state.values.reading),
+    await session.pairs(reading, state.layer, state.head, 1e6)];
+  const rows = found.pairs.map(([i, j, value]) => {
+    const [a, b] = [matrix.positions[i], matrix.positions[j]];
+    const same = relation(tokens, a, b);
+    return [value, a, b, tokens.word[a], tokens.word[b], b - a, same.includes("same sentence"), same.includes("same word"), tokens.special[a] || tokens.special[b]];
+  });
+  const head = ["similarity", "first", "second", "first_word", "second_word", "distance", "same_sentence", "same_word", "special"];
+  save(name(session, "csv"), "text/csv", csvText([head, ...rows]));
+}
+
+function name(session, ending) {
+  const { view } = session.state.values;
+  const head = view === "atlas" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
+  return `headscope-${view}${head}.${ending}`;
+}

@@ -1,0 +1,104 @@
+// What is on screen as a drawing for print: vector text and lines, matrices as exact pixels.
+
+import { paint, scaleOf } from "headscope/colours.js";
+import { number, s, shortened } from "headscope/dom.js";
+import { boundaries, faintPairs } from "headscope/matrix.js";
+
+const FONT = "Helvetica, Arial, sans-serif";
+const INK = "#1c1b1a";
+
+function picture(values, size, kind, range, faint = null) {
+  const canvas = paint(document.createElement("canvas"), values, size, scaleOf(kind, range, "light"), faint);
+  return canvas.toDataURL("image/png");
+}
+
+function words(x, y, text, more = {}) {
+  return s("text", { x, y, "font-family": FONT, "font-size": 9, fill: INK, ...more }, text);
+}
+
+function sheet(width, height, caption) {
+  return s("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
+    s("title", {}, caption), s("rect", { width, height, fill: "#ffffff" }), words(12, 20, caption, { "font-size": 11 }));
+}
+
+/** Matrices of heads side by side, each {title, kind, matrix, tokens, reach}, seen through `view`. */
+export function matrixFigure(parts, caption, view = null) {
+  const { x, y, span } = view ?? { x: 0, y: 0, span: parts[0].matrix.size };
+  const [plot, margin, top] = [Math.min(1400, Math.max(360, span * 9.5)), 90, 30];
+  const drawing = sheet(parts.length * (plot + margin + 16), plot + margin + top + 44, caption);
+  parts.forEach(({ title, kind, matrix, tokens, reach }, part) => {
+    const { values, size, positions, range } = matrix;
+    const [left, above, cell] = [part * (plot + margin + 16) + margin, top + margin, plot / span];
+    const clip = s("svg", { x: left, y: above, width: plot, height: plot, viewBox: `${x} ${y} ${span} ${span}` },
+      s("image", { width: size, height: size, href: picture(values, size, kind, range, faintPairs(reach ?? null)), "image-rendering": "pixelated", style: "image-rendering:pixelated" }));
+    drawing.append(clip);
+    for (const at of boundaries(positions, tokens.sentence)) {
+      const [column, row] = [left + (at - x) * cell, above + (at - y) * cell];
+      const stroke = { stroke: "#00000055", "stroke-width": 0.5 };
+      if (at > x && at < x + span) drawing.append(s("line", { x1: column, x2: column, y1: above, y2: above + plot, ...stroke }));
+      if (at > y && at < y + span) drawing.append(s("line", { x1: left, x2: left + plot, y1: row, y2: row, ...stroke }));
+    }
+    const every = Math.max(1, Math.ceil(8 / cell));
+    const font = { "font-size": Math.min(9, Math.max(6, cell)) };
+    for (let k = 0; k < size; k += every) {
+      const text = shortened(tokens.piece[positions[k]], 16);
+      const [column, row] = [left + (k + 0.5 - x) * cell, above + (k + 0.5 - y) * cell];
+      if (k + 0.5 > y && k + 0.5 < y + span) drawing.append(words(left - 4, row, text, { ...font, "text-anchor": "end", "dominant-baseline": "central" }));
+      if (k + 0.5 > x && k + 0.5 < x + span) {
+        drawing.append(words(0, 0, text, { ...font, "dominant-baseline": "central", transform: `translate(${column} ${above - 4}) rotate(-90)` }));
+      }
+    }
+    drawing.append(s("rect", { x: left, y: above, width: plot, height: plot, fill: "none", stroke: INK, "stroke-width": 0.5 }));
+    drawing.append(...legend(left, above + plot + 12, kind, range, title));
+  });
+  return drawing;
+}
+
+function legend(x, y, kind, range, title) {
+  const scale = scaleOf(kind, range, "light");
+  const ramp = document.createElement("canvas");
+  [ramp.width, ramp.height] = [256, 1];
+  const context = ramp.getContext("2d");
+  for (let k = 0; k < 256; k++) {
+    context.fillStyle = `rgb(${scale.colours.subarray(3 * k, 3 * k + 3).join()})`;
+    context.fillRect(k, 0, 1, 1);
+  }
+  return [
+    words(x, y + 8, title),
+    words(x + 180, y + 8, number(scale.from), { "text-anchor": "end" }),
+    s("image", { x: x + 184, y: y + 1, width: 100, height: 8, href: ramp.toDataURL(), preserveAspectRatio: "none" }),
+    words(x + 288, y + 8, number(scale.to)),
+  ];
+}
+
+/** All heads, layers down and heads across. */
+export function atlasFigure({ blocks, cells, ranges, shared }, { layers, heads }, kind, scale, caption) {
+  const [step, left, top] = [60, 36, 50];
+  const drawing = sheet(left + heads * step + 12, top + layers * step + 12, caption);
+  for (let at = 0; at < layers * heads; at++) {
+    const [row, column] = [Math.floor(at / heads), at % heads];
+    const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
+    const href = picture(cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks), blocks, kind, range);
+    drawing.append(s("image", { x: left + column * step, y: top + row * step, width: step - 4, height: step - 4, href, style: "image-rendering:pixelated" }));
+    if (row === 0) drawing.append(words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }));
+    if (column === 0) drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
+  }
+  return drawing;
+}
+
+/** The text where it stands on screen, with its shades and underlines. */
+export function textFigure(page, caption) {
+  const frame = page.getBoundingClientRect();
+  const drawing = sheet(frame.width + 24, frame.height + 48, caption);
+  const size = parseFloat(getComputedStyle(page).fontSize);
+  const seen = [...page.querySelectorAll(".token")].flatMap((token) => [...token.getClientRects()].slice(0, 1).map((box) => [token, box]));
+  for (const [token, box] of seen) {
+    const [x, y] = [box.left - frame.left + 12, box.top - frame.top + 36];
+    const { backgroundColor: ground, color } = token.style;
+    if (ground) drawing.append(s("rect", { x, y, width: box.width, height: box.height, fill: ground }));
+    const part = Number(token.style.getPropertyValue("--part") || 0);
+    if (part) drawing.append(s("rect", { x, y: y + box.height, width: box.width, height: 2, fill: "#0d6e78", opacity: part }));
+    drawing.append(words(x, y + box.height * 0.78, shortened(token.textContent, 60), { "font-size": size, fill: ground ? color : INK }));
+  }
+  return drawing;
+}

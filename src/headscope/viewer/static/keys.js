@@ -1,0 +1,71 @@
+// The keyboard: every view is reached and walked through without a mouse.
+
+import { h } from "headscope/dom.js";
+
+const KEYS = [
+  ["← →", "previous, next head"],
+  ["↑ ↓", "previous, next layer"],
+  ["a  h  t  c", "atlas, head, text, compare"],
+  ["r", "raw, cosine, centred"],
+  ["s", "special tokens kept or left out"],
+  ["/", "find a token; Enter goes to the next"],
+  ["+  −  0", "zoom in, zoom out, show all"],
+  ["d", "light or dark"],
+  ["Esc", "let go of the token"],
+  ["?", "this list"],
+];
+
+export class Help {
+  constructor() {
+    this.element = h("dialog", { class: "help", "aria-label": "Keys" },
+      h("form", { method: "dialog" }, h("h2", {}, "Keys"),
+        h("table", {}, KEYS.map(([key, does]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, does)))),
+        h("h2", {}, "What is shown"),
+        h("p", {}, "Each attention head gives every token a vector z, made of what the head reads for it. The matrix C = z·z′ tells which tokens the head "
+          + "makes alike, and so brings together. Its pairs with high C are the head's high pairs; which are high is a rule you choose."),
+        h("button", { class: "main" }, "Close")));
+  }
+
+  open() {
+    if (!this.element.open) this.element.showModal();
+  }
+}
+
+/** `actions` has a function for each thing a key does. */
+export function listenToKeys(session, actions) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const inField = event.target.matches?.("input:not([type=checkbox]), textarea, select");
+    if (document.querySelector("dialog[open]") || (inField && event.key !== "Escape")) return;
+    const { state, reading } = session;
+    if (!reading) return;
+    const step = (name, by, most) => {
+      const next = state[name] + by;
+      if (next >= 1 && next <= most) state.set({ [name]: next });
+    };
+    const { layers, heads } = reading.model;
+    const does = {
+      ArrowLeft: () => step("head", -1, heads),
+      ArrowRight: () => step("head", 1, heads),
+      ArrowUp: () => step("layer", -1, layers),
+      ArrowDown: () => step("layer", 1, layers),
+      Enter: () => event.target.matches?.("button, a") || state.set({ view: "head" }),
+      Escape: () => actions.letGo(),
+      a: () => state.set({ view: "atlas" }),
+      h: () => state.set({ view: "head" }),
+      t: () => state.set({ view: "text" }),
+      c: () => state.set({ view: "compare" }),
+      r: () => state.set({ reading: { raw: "cosine", cosine: "centred", centred: "raw" }[state.values.reading] }),
+      s: () => state.set({ special: state.values.special === "kept" ? "left_out" : "kept" }),
+      d: actions.theme,
+      "/": actions.find,
+      "?": actions.help,
+      "+": () => actions.zoom(1 / 1.4),
+      "-": () => actions.zoom(1.4),
+      0: () => actions.zoom(Infinity),
+    }[event.key];
+    if (!does) return;
+    if (event.key !== "Enter") event.preventDefault();
+    does();
+  });
+}

@@ -1,0 +1,95 @@
+// The viewer: a bar, four views of one reading, and what holds them together.
+
+import { Atlas } from "headscope/atlas.js";
+import { scaleOf } from "headscope/colours.js";
+import { Compare } from "headscope/compare.js";
+import { choice, h } from "headscope/dom.js";
+import { Entry } from "headscope/entry.js";
+import { exportCsv, exportPng, exportSvg } from "headscope/exporting.js";
+import { Find } from "headscope/find.js";
+import { Head } from "headscope/head.js";
+import { Help, listenToKeys } from "headscope/keys.js";
+import { Reader } from "headscope/reader.js";
+import { Session } from "headscope/session.js";
+import { onTheme, switchTheme, theme } from "headscope/theme.js";
+import { READINGS } from "headscope/words.js";
+
+const VIEWS = [["atlas", "Atlas"], ["head", "Head"], ["text", "Text"], ["compare", "Compare"]];
+
+function bar(session, { entry, help, views, fail }) {
+  const { state } = session;
+  const tabs = choice("View", VIEWS, state.values.view, (view) => state.set({ view }));
+  const readings = choice("Reading", ["raw", "cosine", "centred"].map((kind) => [kind, ...READINGS[kind]]), state.values.reading, (reading) => state.set({ reading }));
+  const special = h("input", { type: "checkbox", onchange: () => state.set({ special: special.checked ? "kept" : "left_out" }) });
+  const about = h("span", { class: "about" });
+  const exports = h("select", { "aria-label": "Export", onchange: () => {
+    const does = { SVG: exportSvg, PNG: exportPng, CSV: exportCsv }[exports.value];
+    exports.value = "";
+    does(session, views).catch(fail);
+  } }, h("option", { value: "" }, "Export"), ["SVG", "PNG", "CSV"].map((name) => h("option", { value: name }, name)));
+  const find = new Find(session);
+  const element = h("header", {}, h("span", { class: "name" }, "headscope"), tabs, about,
+    session.source.canRead ? h("button", { type: "button", onclick: () => entry.open() }, "Read a text …") : null, h("span", { class: "space" }),
+    readings, h("label", { title: "[CLS], [SEP], <s> …" }, special, " special tokens"), find.element, exports,
+    h("button", { type: "button", class: "icon", "aria-label": "Light or dark", title: "Light or dark (d)", onclick: switchTheme }, "◐"),
+    h("button", { type: "button", class: "icon", "aria-label": "Keys and help", title: "Keys and help (?)", onclick: () => help.open() }, "?"));
+  const update = () => {
+    tabs.choose(state.values.view);
+    readings.choose(state.values.reading);
+    special.checked = state.values.special === "kept";
+    if (session.reading) {
+      const { model, tokens } = session.reading;
+      const sentences = new Set(tokens.sentence.filter((number) => number >= 0)).size;
+      const { windows } = session.reading.header;
+      const parts = windows > 1 ? `, ${windows} windows` : "";
+      about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} tokens, ${sentences.toLocaleString("en")} sentences${parts}`;
+      about.title = windows > 1 ? `The text is longer than the ${model.window} tokens that the model reads at once: it was read in ${windows} windows, and attention stays within one.` : "";
+    }
+  };
+  update();
+  return { element, update, find };
+}
+
+export async function start(root) {
+  const session = new Session();
+  const { state } = session;
+  const [entry, help] = [new Entry(session), new Help()];
+  const views = { atlas: new Atlas(session), head: new Head(session), text: new Reader(session),
+    compare: new Compare(session, (place) => entry.open(place)) };
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const fail = (error) => {
+    problem.textContent = error.message;
+    problem.hidden = false;
+  };
+  const top = bar(session, { entry, help, views, fail });
+  const stage = h("main", {}, h("p", { class: "waiting" }, "Reading …"));
+  root.replaceChildren(top.element, problem, stage, entry.element, help.element);
+
+  const show = async (changed) => {
+    top.update();
+    if (!session.reading) return;
+    problem.hidden = true;
+    const view = views[state.values.view];
+    const entered = stage.firstChild !== view.element;
+    if (entered) stage.replaceChildren(view.element);
+    await view.update(entered ? null : changed).catch(fail);
+  };
+  state.listeners.push((changed) => show(changed));
+  session.listeners.push(() => show(null));
+  onTheme(() => show(null));
+  listenToKeys(session, {
+    theme: switchTheme,
+    help: () => help.open(),
+    find: () => { top.find.field.focus(); top.find.field.select(); },
+    letGo: () => state.set({ token: null }),
+    zoom: (factor) => { if (state.values.view === "head") views.head.zoom(factor); },
+  });
+  // For the browser's console and for tests: what is on screen, and the colours it is shown in.
+  globalThis.headscope = { session, views, colours: (kind, range) => scaleOf(kind, range, theme()) };
+  try {
+    await (session.source.canRead ? entry.start() : session.open());
+  } catch (error) {
+    stage.replaceChildren();
+    fail(error);
+  }
+}

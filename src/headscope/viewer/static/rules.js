@@ -1,0 +1,57 @@
+// Which pairs are high: the four rules of the method, written as in Python, and their sliders.
+
+export const RULES = {
+  quantile: {
+    title: "top share of the pairs",
+    define: (q) => `the ${percentage(q)} most similar pairs of this head`,
+    first: 0.01, low: 0.0005, high: 0.2, log: true,
+  },
+  peak: {
+    title: "share of the peak",
+    define: (f) => `pairs with at least ${f} × the largest similarity`,
+    first: 0.3, low: 0.01, high: 1, log: false,
+  },
+  sigma: {
+    title: "deviations above the mean",
+    define: (k) => `pairs at least ${k} standard deviations above the mean`,
+    first: 3, low: 0, high: 8, log: false,
+  },
+  nearest: {
+    title: "nearest tokens",
+    define: (k) => `pairs in which one token is among the ${k} most similar to the other`,
+    first: 3, low: 1, high: 20, log: false, whole: true,
+  },
+};
+
+export const STEPS = 200;
+
+function percentage(q) {
+  return `${Number((100 * q).toPrecision(3))} %`;
+}
+
+/** "quantile(0.01)" → {name, number}; the default where it cannot be read. */
+export function parseRule(text) {
+  const found = /^(\w+)\(([\d.e+-]+)\)$/i.exec(text ?? "");
+  const number = found ? Number(found[2]) : NaN;
+  if (!found || !RULES[found[1]] || !Number.isFinite(number)) return { name: "quantile", number: 0.01 };
+  const { whole } = RULES[found[1]];
+  return { name: found[1], number: whole ? Math.max(1, Math.round(number)) : number };
+}
+
+export function ruleText({ name, number }) {
+  return `${name}(${number})`;
+}
+
+/** The number of a rule at a place of its slider, rounded to what a person would write. */
+export function atStep(name, step) {
+  const { low, high, log, whole } = RULES[name];
+  const share = step / STEPS;
+  const value = log ? low * (high / low) ** share : low + (high - low) * share;
+  return whole ? Math.round(value) : Number(value.toPrecision(2));
+}
+
+export function stepOf({ name, number }) {
+  const { low, high, log } = RULES[name];
+  const share = log ? Math.log(number / low) / Math.log(high / low) : (number - low) / (high - low);
+  return Math.round(Math.min(1, Math.max(0, share)) * STEPS);
+}

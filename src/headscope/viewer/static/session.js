@@ -1,0 +1,103 @@
+// The reading that is open, and the answers about it: what every view asks for.
+
+import { Compute } from "headscope/compute.js";
+import { parseRule } from "headscope/rules.js";
+import { findSource } from "headscope/source.js";
+import { State } from "headscope/state.js";
+
+export const LISTED_PAIRS = 300;
+const SHORT_TEXT = 1500; // characters that an address may carry
+
+export class Session {
+  constructor() {
+    this.state = new State();
+    this.compute = new Compute();
+    this.source = findSource();
+    this.opened = [null, null]; // the reading, and a second one to compare it with
+    this.cache = new Map();
+    this.listeners = [];
+  }
+
+  get reading() { return this.opened[0]; }
+  get second() { return this.opened[1] ?? this.opened[0]; }
+
+  /** Open a reading: the one inside the page, or one that the server makes of a text. */
+  async open(request = {}, place = 0) {
+    const { buffer, base64 } = await this.source.reading(request);
+    const id = `${place}:${this.compute.number}`;
+    const { header } = await this.compute.ask("open", { reading: id, buffer, base64 }, buffer ? [buffer] : []);
+    this.opened[place] = { id, request, header, tokens: header.tokens, model: header.model };
+    if (place === 0) {
+      const short = this.source.canRead && request.text.length <= SHORT_TEXT;
+      const text = short && request.text !== this.firstText ? request.text : "";
+      const model = this.source.canRead && request.model !== this.firstModel ? request.model : "";
+      this.state.set({ ...this.within(header.model), text, model });
+    }
+    for (const listen of this.listeners) listen(place);
+  }
+
+  /** Layer and head kept inside the model's, since an address may name any. */
+  within({ layers, heads }) {
+    const inside = (value, most) => Math.min(Math.max(Math.round(value) || 1, 1), most);
+    return { layer: inside(this.state.layer, layers), head: inside(this.state.head, heads) };
+  }
+
+  /** The second head of a comparison; the next head of the layer unless chosen. */
+  get other() {
+    const { layers, heads } = this.second.model;
+    const [layer, head] = this.state.values.other.split("-").map(Number);
+    const given = layer >= 1 && layer <= layers && head >= 1 && head <= heads;
+    return given ? [layer, head] : [Math.min(this.state.layer, layers), this.state.head % heads + 1];
+  }
+
+  question(reading, layer, head, kind = this.state.values.reading) {
+    return { reading: reading.id, kind, special: this.state.values.special, layer, head };
+  }
+
+  matrix(reading, layer, head, kind) {
+    if (kind === "attention") return this.attention(reading, layer, head);
+    return this.once("matrix", this.question(reading, layer, head, kind));
+  }
+
+  pairs(reading, layer, head, most = LISTED_PAIRS) {
+    const rule = parseRule(this.state.values.rule);
+    return this.once("pairs", { ...this.question(reading, layer, head), rule, most });
+  }
+
+  async attention(reading, layer, head) {
+    if (!this.source.attention) throw new Error(this.source.attentionNote);
+    const buffer = await this.source.attention(reading.request, layer, head);
+    const { special } = this.state.values;
+    return this.compute.ask("attention", { reading: reading.id, buffer, special }, [buffer]);
+  }
+
+  thumbnails(blocks) {
+    const { reading: kind, special } = this.state.values;
+    return this.once("thumbnails", { reading: this.reading.id, kind, special, blocks });
+  }
+
+  /** Measures of every head, told one at a time as they are worked out. */
+  measures(tell) {
+    const { reading: kind, special, rule } = this.state.values;
+    const { layers, heads } = this.reading.model;
+    this.compute.forget();
+    const places = Array.from({ length: layers * heads }, (_, at) => [Math.floor(at / heads) + 1, at % heads + 1]);
+    const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
+    for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
+      const question = { reading: this.reading.id, kind, special, rule: parseRule(rule), layer, head };
+      this.compute.ask("measure", question).then((measures) => tell(layer, head, measures));
+    }
+  }
+
+  /** The same question is asked once; the last few answers are kept. */
+  once(ask, question) {
+    const key = JSON.stringify([ask, question]);
+    if (!this.cache.has(key)) {
+      if (this.cache.size >= 8) this.cache.delete(this.cache.keys().next().value);
+      const answer = this.compute.ask(ask, question);
+      answer.catch(() => this.cache.delete(key));
+      this.cache.set(key, answer);
+    }
+    return this.cache.get(key);
+  }
+}

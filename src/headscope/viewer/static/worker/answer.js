@@ -1,0 +1,142 @@
+"use strict";
+// The worker's door: questions about readings come in, answers go out. What a person waits for
+// comes first; the measures of all heads are worked out one head at a time in between.
+
+const readings = new Map();
+const matrices = new Map(); // the last few, since a slider asks about the same one again
+const urgent = [];
+const patient = [];
+let awake = false;
+
+const answers = {
+  open({ reading, buffer, base64 }) {
+    const bytes = buffer ? new Uint8Array(buffer) : decoded(base64);
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+    const halves = new Uint16Array(bytes.buffer, bytes.byteOffset + 4 + length);
+    readings.set(reading, { header, halves, size: header.tokens.id.length });
+    return { header };
+  },
+
+  thumbnails({ reading, kind, special, blocks: most }) {
+    const opened = readings.get(reading);
+    const { layers, heads, head_size: d } = opened.header.model;
+    const positions = kept(opened, special);
+    const blocks = Math.min(most, positions.length);
+    const cells = new Float32Array(layers * heads * blocks * blocks);
+    const ranges = new Float32Array(layers * heads * 2);
+    for (let at = 0; at < layers * heads; at++) {
+      const z = headVectors(opened, Math.floor(at / heads) + 1, at % heads + 1, positions);
+      const block = blockMeans(prepare(z, positions.length, d, kind), positions.length, d, blocks);
+      cells.set(block, at * blocks * blocks);
+      ranges.set(colourRange(pairValues(block, blocks)), at * 2);
+    }
+    return { blocks, cells, ranges, shared: colourRange(sample(cells, blocks)) };
+  },
+
+  matrix(question) {
+    const { C, positions, range } = matrixOf(question);
+    return { values: C.slice(), positions, size: positions.length, range };
+  },
+
+  pairs({ rule, most, ...question }) {
+    const { C, positions } = matrixOf(question);
+    const tokens = readings.get(question.reading).header.tokens;
+    const reach = thresholds(C, positions.length, rule);
+    const counts = countPairs(C, positions, tokens, reach);
+    return { ...counts, reach, pairs: listPairs(C, positions, reach, most) };
+  },
+
+  attention({ reading, buffer, special }) {
+    const opened = readings.get(reading);
+    const [halves, positions] = [new Uint16Array(buffer), kept(opened, special)];
+    const count = positions.length;
+    const values = new Float32Array(count * count);
+    for (let i = 0; i < count; i++) {
+      for (let j = 0; j < count; j++) {
+        values[i * count + j] = HALF[halves[positions[i] * opened.size + positions[j]]];
+      }
+    }
+    return { values, positions, size: count, range: [0, colourRange(values.slice())[1]] };
+  },
+
+  measure({ reading, kind, special, rule, layer, head }) {
+    const opened = readings.get(reading);
+    const positions = kept(opened, special);
+    const d = opened.header.model.head_size;
+    const z = headVectors(opened, layer, head, positions);
+    return headMeasures(z, positions, d, kind, opened.header.tokens, rule);
+  },
+};
+
+function kept(reading, special) {
+  const positions = [];
+  reading.header.tokens.special.forEach((is, p) => {
+    if (special === "kept" || !is) positions.push(p);
+  });
+  return Int32Array.from(positions);
+}
+
+function matrixOf({ reading, kind, special, layer, head }) {
+  const key = [reading, kind, special, layer, head].join();
+  if (!matrices.has(key)) {
+    const opened = readings.get(reading);
+    const positions = kept(opened, special);
+    const count = positions.length;
+    const d = opened.header.model.head_size;
+    const C = product(prepare(headVectors(opened, layer, head, positions), count, d, kind), count, d);
+    if (matrices.size >= 4) matrices.delete(matrices.keys().next().value);
+    matrices.set(key, { C, positions, range: colourRange(pairValues(C, count)) });
+  }
+  return matrices.get(key);
+}
+
+/** Some of the cells off the diagonal of every thumbnail: enough for two percentiles. */
+function sample(cells, blocks) {
+  const step = Math.max(1, Math.floor(cells.length / 200000));
+  const some = [];
+  for (let at = 0; at < cells.length; at += step) {
+    const cell = at % (blocks * blocks);
+    if (Math.floor(cell / blocks) !== cell % blocks) some.push(cells[at]);
+  }
+  return Float32Array.from(some);
+}
+
+function decoded(parts) {
+  const texts = parts.map((part) => atob(part));
+  const bytes = new Uint8Array(texts.reduce((sum, text) => sum + text.length, 0));
+  let at = 0;
+  for (const text of texts) for (let c = 0; c < text.length; c++) bytes[at++] = text.charCodeAt(c);
+  return bytes;
+}
+
+function work() {
+  const message = urgent.shift() ?? patient.shift();
+  awake = message !== undefined;
+  if (!awake) return;
+  try {
+    const answer = answers[message.ask](message);
+    const buffers = Object.values(answer).filter(ArrayBuffer.isView).map((array) => array.buffer);
+    postMessage({ id: message.id, answer }, [...new Set(buffers)].filter(passable));
+  } catch (error) {
+    postMessage({ id: message.id, error: String(error?.message ?? error) });
+  }
+  setTimeout(work); // lets new questions in between two pieces of work
+}
+
+/** Buffers of kept matrices stay here; all others go over without a copy. */
+function passable(buffer) {
+  return ![...matrices.values()].some(({ positions }) => positions.buffer === buffer);
+}
+
+onmessage = ({ data: message }) => {
+  if (message.ask === "forget") {
+    patient.length = 0; // measures nobody waits for any more
+    return;
+  }
+  (message.ask === "measure" ? patient : urgent).push(message);
+  if (!awake) {
+    awake = true;
+    setTimeout(work);
+  }
+};
