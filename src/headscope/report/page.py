@@ -1,17 +1,13 @@
-"""A reading as HTML: a block for a notebook and a page of its own that needs no other file.
+"""Readings and pairs as blocks of HTML, for the last line of a notebook's cell.
 
-Matrices are drawn as small PNG pictures inside the page. Whatever comes from a text is escaped.
+Whatever comes from a text is escaped. The page that `Reading.save` writes is the viewer's.
 """
 
-import base64
-import struct
-import zlib
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from headscope.reading import Focus, PairTable, Reading
@@ -26,40 +22,6 @@ PAIR_COLUMNS = (
     "same sentence",
     "same word",
 )
-THUMBNAIL = 56  # pixels a side
-# Viridis at nine places: even steps to the eye, readable without colour and by the colour-blind.
-VIRIDIS = np.array(
-    [
-        (68, 1, 84),
-        (71, 44, 122),
-        (59, 81, 139),
-        (44, 113, 142),
-        (33, 144, 141),
-        (39, 173, 129),
-        (92, 200, 99),
-        (170, 220, 50),
-        (253, 231, 37),
-    ]
-)
-
-
-def reading_page(reading: "Reading") -> str:
-    """A whole page about one reading."""
-    style = files("headscope").joinpath("report/page.css").read_text(encoding="utf-8")
-    name = escape(reading.scope.shape.name)
-    return (
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>headscope: {name}</title>'
-        '<meta name="viewport" content="width=device-width">'
-        '<link rel="icon" href="data:,">'
-        f"<style>{style}</style></head><body><main>\n"
-        f"<h1>What the heads of {name} bring together</h1>\n{_facts(reading)}\n"
-        f"<h2>Where attention goes</h2>\n{_focus_note()}\n{_focus_table(reading.focus())}\n"
-        f"<h2>Every head's context similarity matrix</h2>\n{_atlas_note()}\n{_atlas(reading)}\n"
-        f"<h2>High pairs</h2>\n{pairs_as_html(reading.high_pairs(len(reading.layers), 1))}\n"
-        f"<h2>The text</h2>\n<div class='text'>{escape(reading.tokens.text)}</div>\n"
-        "</main></body></html>\n"
-    )
 
 
 def reading_as_html(reading: "Reading") -> str:
@@ -101,15 +63,6 @@ def _facts(reading: "Reading") -> str:
     )
 
 
-def _focus_note() -> str:
-    return (
-        "<p>Percent of the attention of each layer, mean over its heads and over all tokens. A "
-        "cell is darker the further it is above <i>chance</i>, what evenly spread attention "
-        "would give. A row does not add up to 100: own sentence and neighbours overlap with the "
-        "classes before them.</p>"
-    )
-
-
 def _focus_table(focus: "Focus") -> str:
     head = "".join(f"<th scope='col'>{escape(target)}</th>" for target in focus.targets)
     rows = []
@@ -132,65 +85,3 @@ def _strength(mass: float, chance: float) -> float:
     if mass <= chance or chance == 0:
         return 0.0
     return float(min(np.log(mass / chance) / np.log(30), 1))
-
-
-def _atlas_note() -> str:
-    return (
-        "<p>C<sub>ij</sub> = z<sub>i</sub>·z<sub>j</sub>, the scalar product of the head's output "
-        "vectors for tokens i and j. A row is a layer, a column a head, both from 1. Each picture "
-        "has its own scale, dark for its 1st and yellow for its 99th percentile.</p>"
-    )
-
-
-def _atlas(reading: "Reading") -> str:
-    shape = reading.scope.shape
-    cells = ["<span></span>"] + [f"<span class='n'>{h}</span>" for h in range(1, shape.heads + 1)]
-    for layer in range(1, shape.layers + 1):
-        cells.append(f"<span class='n'>{layer}</span>")
-        for head in range(1, shape.heads + 1):
-            picture = base64.b64encode(_png(_colours(_small(reading.head_vectors(layer, head)))))
-            label = f"layer {layer}, head {head}"
-            cells.append(
-                f"<img alt='{label}' title='{label}' width='{THUMBNAIL}' height='{THUMBNAIL}' "
-                f"src='data:image/png;base64,{picture.decode()}'>"
-            )
-    return f"<div class='atlas' style='--heads:{shape.heads}'>{''.join(cells)}</div>"
-
-
-def _small(z: NDArray[np.float32]) -> NDArray[np.float64]:
-    """The similarity matrix averaged over blocks of tokens; the blocks' mean vectors give it."""
-    size = min(THUMBNAIL, len(z))
-    edges = np.linspace(0, len(z), size + 1).astype(int)
-    means = np.add.reduceat(z.astype(np.float64), edges[:-1], axis=0) / np.diff(edges)[:, None]
-    product: NDArray[np.float64] = means @ means.T
-    return product
-
-
-def _colours(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """Values to viridis: (rows, columns, 3)."""
-    low, high = np.percentile(values, [1, 99])
-    place = np.clip((values - low) / max(high - low, 1e-12), 0, 1) * (len(VIRIDIS) - 1)
-    below = np.minimum(place.astype(int), len(VIRIDIS) - 2)
-    part = (place - below)[..., None]
-    colours: NDArray[np.uint8] = (VIRIDIS[below] * (1 - part) + VIRIDIS[below + 1] * part).astype(
-        np.uint8
-    )
-    return colours
-
-
-def _png(pixels: NDArray[np.uint8]) -> bytes:
-    """Pixels (rows, columns, 3) as a PNG file."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        checksum = zlib.crc32(kind + data)
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
-
-    rows, columns, _ = pixels.shape
-    lines = b"".join(b"\0" + row.tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", columns, rows, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(lines, 9))
-        + chunk(b"IEND", b"")
-    )

@@ -8,11 +8,13 @@ tabs and slow clients wait for their own answers only. docs/server-api.md descri
 import asyncio
 import hashlib
 import json
+import logging
 import queue
 import socket
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
@@ -256,12 +258,17 @@ def serve(
         make_app(scopes, text, chosen),
         log_level="warning",
         server_header=False,
-        timeout_graceful_shutdown=0,
+        lifespan="off",
     )
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             started(f"http://127.0.0.1:{chosen}/")
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            self.force_exit = True  # at once: no answer under way is waited for,
+            logging.getLogger("uvicorn.error").disabled = True  # and its end is no news
+            super().handle_exit(sig, frame)
 
     Server(config).run(sockets=[listener])

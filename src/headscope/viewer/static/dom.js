@@ -30,7 +30,7 @@ export function number(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-export function percent(share, digits = share < 0.1 ? 1 : 0) {
+export function percent(share, digits = share < 0.0995 ? 1 : 0) {
   return `${(100 * share).toFixed(digits)} %`;
 }
 

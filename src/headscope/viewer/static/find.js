@@ -5,7 +5,7 @@ import { h } from "headscope/dom.js";
 export class Find {
   constructor(session) {
     this.session = session;
-    this.field = h("input", { type: "search", placeholder: "Find a token  /", "aria-label": "Find a token", autocomplete: "off", dir: "auto" });
+    this.field = h("input", { type: "search", placeholder: "Find  /", "aria-label": "Find a token", autocomplete: "off", dir: "auto" });
     this.count = h("span", { class: "count", role: "status" });
     this.element = h("span", { class: "find" }, this.field, this.count);
     this.field.addEventListener("input", () => this.next(0));

@@ -29,8 +29,8 @@ function bar(session, { entry, help, views, fail }) {
   } }, h("option", { value: "" }, "Export"), ["SVG", "PNG", "CSV"].map((name) => h("option", { value: name }, name)));
   const find = new Find(session);
   const element = h("header", {}, h("span", { class: "name" }, "headscope"), tabs, about,
-    session.source.canRead ? h("button", { type: "button", onclick: () => entry.open() }, "Read a text …") : null, h("span", { class: "space" }),
-    readings, h("label", { title: "[CLS], [SEP], <s> …" }, special, " special tokens"), find.element, exports,
+    session.source.canRead ? h("button", { type: "button", onclick: () => entry.open() }, "New text …") : null, h("span", { class: "space" }),
+    readings, h("label", { title: "Keep special tokens: [CLS], [SEP], <s> … (s)" }, special, " special"), find.element, exports,
     h("button", { type: "button", class: "icon", "aria-label": "Light or dark", title: "Light or dark (d)", onclick: switchTheme }, "◐"),
     h("button", { type: "button", class: "icon", "aria-label": "Keys and help", title: "Keys and help (?)", onclick: () => help.open() }, "?"));
   const update = () => {
