@@ -1,0 +1,1 @@
+"""Segmentation: cut a text where its meaning turns."""
