@@ -1,7 +1,7 @@
 """The sample text: ordinary prose on three topics, written for headscope.
 
 It repeats names and words, quotes speech, abbreviates and lists, so that every measure has
-something to find.
+something to find; and it is short enough for the specimen to read at once.
 """
 
 from importlib.resources import files
