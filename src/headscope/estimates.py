@@ -1,0 +1,57 @@
+"""From sums to numbers: every quantity per head, per layer and for the model, with replicates.
+
+Sums are added over the heads of a layer, or of the model, before quantities are computed, so that
+a layer's number is that of all its high pairs, rows or texts together.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headscope.bootstrap import Values, interval
+from headscope.measures.seen import Quantity, ratio
+from headscope.sums import MEASURES, Key, Totals
+
+LEVELS = ("head", "layer", "model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """A quantity (layers, heads) with interval, chance level and lift; one entry where pooled."""
+
+    value: Values
+    low: Values
+    high: Values
+    chance: Values
+    lift: Values
+    lift_low: Values
+    lift_high: Values
+
+
+def quantities(totals: Totals, key: Key, level: str = "head") -> dict[str, Quantity]:
+    """Every quantity of a measure, (replicates + 1, layers, heads)."""
+    axes = {"head": (), "layer": (2,), "model": (1, 2)}[level]
+    sums = {
+        name: value.sum(axis=axes, keepdims=True) if axes else value
+        for name, value in totals.sums[key].items()
+    }
+    return MEASURES[key.measure].compute(sums)
+
+
+def estimate(quantity: Quantity) -> Estimate:
+    """The numbers a person reads, from replicates."""
+    value = quantity.value
+    low, high = interval(value)
+    missing = np.full(value.shape[1:], np.nan)
+    if quantity.chance is None:
+        return Estimate(value[0], low, high, missing, missing, missing, missing)
+    lift = ratio(value, quantity.chance)
+    lift_low, lift_high = interval(lift)
+    return Estimate(value[0], low, high, quantity.chance[0], lift[0], lift_low, lift_high)
+
+
+def difference(one: Quantity, other: Quantity) -> tuple[Values, Values, Values]:
+    """The difference of two values with its interval, replicate by replicate."""
+    apart = one.value - other.value
+    low, high = interval(apart)
+    return apart[0], low, high

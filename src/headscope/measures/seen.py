@@ -1,0 +1,97 @@
+"""What measures are given: the statistics of every layer for a few texts, as stacked arrays.
+
+Also the three small operations that measures share: putting contributions on a grid, dividing where
+there is something to divide by, and pairing a value with its chance level.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.pairs import PairStatistics
+from headscope.pairs.attention import AttentionStatistics
+from headscope.units import Unit
+
+Values: TypeAlias = npt.NDArray[np.float64]
+Sums: TypeAlias = Mapping[str, Values]
+
+GRID = 2.0**20
+"""Contributions are rounded to multiples of 1 / GRID, so that sums up to 2**33 are exact."""
+
+
+class Quantity(NamedTuple):
+    """A value and what it would be by chance; None where chance says nothing."""
+
+    value: Values
+    chance: Values | None = None
+
+
+class Measure(Protocol):
+    """What every measure module offers."""
+
+    def update(self, seen: Any, /) -> dict[str, Values]:
+        """Return contributions of each text: (texts, layers, heads)."""
+        ...
+
+    def compute(self, sums: Sums, /) -> dict[str, Quantity]:
+        """Return quantities from sums (…, layers, heads)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SeenAttention:
+    """Where the attention of every head went in some texts."""
+
+    units: Sequence[Unit]
+    layers: Sequence[AttentionStatistics]
+    causal: bool
+
+    def stacked(self, name: str) -> Values:
+        """One field of the statistics: (texts, layers, heads, …)."""
+        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SeenPairs:
+    """What the pairs of every head in some texts are like, under one reading and one rule."""
+
+    units: Sequence[Unit]
+    layers: Sequence[PairStatistics]
+    rule: int  # which of the rules that were asked for
+    vectors: Sums  # of `measures.size.vector_statistics`: (texts, layers, heads)
+    detection: Values  # of `measures.repetition.detection`: (texts, layers, heads)
+    seed: int
+
+    def pairs(self, name: str) -> Values:
+        """One field over all pairs: (texts, layers, heads, …)."""
+        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+
+    def high(self, name: str) -> Values:
+        """One field over high pairs: (texts, layers, heads, …)."""
+        found = [getattr(layer.high[self.rule], name) for layer in self.layers]
+        return np.stack(found, 1).astype(np.float64)
+
+    def chance(self, name: str) -> Values:
+        """One field of the text alone: (texts, 1, 1, …)."""
+        found: Values = getattr(self.layers[0].chance, name)[:, None, None].astype(np.float64)
+        return found
+
+    def expected(self, name: str) -> Values:
+        """As many pairs as are high, drawn from all pairs of the text: how many are such."""
+        return on_grid(ratio(self.high("count") * self.chance(name), self.chance("count"), 0.0))
+
+
+def on_grid(values: Values) -> Values:
+    """Round to the grid on which sums are exact, whatever their order."""
+    return np.round(values * GRID) / GRID
+
+
+def ratio(above: Any, below: Any, empty: float = np.nan) -> Values:
+    """Divide, with `empty` where there is nothing below."""
+    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    some = below != 0
+    divided: Values = np.where(some, above / np.where(some, below, 1.0), empty)
+    return divided

@@ -1,0 +1,266 @@
+"""Run a model over a batch of units and hand the measures what every layer showed.
+
+A *mode* is the real thing or one of the nulls, all through the same code: `shuffle` reads the
+tokens in random order, `random` is the same architecture with random weights, `uniform` replaces
+attention by an even one (z = mean v), `identity` by none at all (z = v).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from headscope.capture import HeadOutputs, capture, silence
+from headscope.errors import CannotObserve
+from headscope.measures import repetition, size
+from headscope.measures.seen import SeenAttention, SeenPairs, Values
+from headscope.models import LoadedModel, load_model
+from headscope.pairs import PairStatistics, Quantile, Rule, TokenBatch, pair_statistics
+from headscope.pairs.attention import AttentionStatistics, attention_statistics
+from headscope.pairs.tokens import Reading, Special
+from headscope.pairs.vectors import read_vectors
+from headscope.sample import sample_text
+from headscope.scope import Scope
+from headscope.text import TokenClass
+from headscope.units import Unit, read_units, shuffled
+
+Mode: TypeAlias = Literal["real", "shuffle", "random", "uniform", "identity"]
+NULLS: tuple[Mode, ...] = ("shuffle", "random", "uniform", "identity")
+CLASSES = len(TokenClass)
+EXAMPLES = 32  # pairs to choose examples from, where a rule does not say how many are high
+AGREEMENT = 1e-3  # largest difference of attention mass, computed again, from the model's own
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How similarities are read: which reading, and whether special tokens take part."""
+
+    reading: Reading = "raw"
+    special: Special = "kept"
+
+
+@dataclass(slots=True, eq=False)
+class _Layers:
+    """What the layers of one pass showed, in order."""
+
+    attention: list[AttentionStatistics]
+    pairs: dict[Kind, list[PairStatistics]]
+    vectors: dict[Special, list[dict[str, Values]]]
+    detection: dict[Kind, list[Values]]
+
+
+class Observer:
+    """A model, and what is to be seen of it."""
+
+    def __init__(
+        self, scope: Scope, kinds: Sequence[Kind], rules: Sequence[Rule], seed: int, nulls: bool
+    ):
+        self.scope, self.kinds, self.rules, self.seed = scope, kinds, rules, seed
+        self.causal = scope.shape.stack == "decoder"
+        self._twin: LoadedModel | None = None
+        if nulls and scope.shape.seam == "projection":
+            raise CannotObserve(
+                f"The values of {scope.shape.family} are out of sight, so --null uniform and "
+                "identity cannot be made. shuffle and random can."
+            )
+        self.no_focus = self._why_no_focus()
+
+    def see(
+        self, units: Sequence[Unit], mode: Mode
+    ) -> tuple[SeenAttention | None, list[SeenPairs]]:
+        """What some units show in one mode: attention, and pairs for every kind and rule."""
+        if mode == "shuffle":
+            units = [shuffled(unit, self.seed) for unit in units]
+        batch = TokenBatch(unit.marks for unit in units)
+        layers = _Layers([], {k: [] for k in self.kinds}, {k.special: [] for k in self.kinds}, {})
+        drawn = [repetition.couples(unit, self.seed) for unit in units]
+        loaded = self.twin if mode == "random" else self.scope.loaded
+        longest = max(len(unit) for unit in units)
+        kept = {
+            special: torch.from_numpy(_padded(batch.kept(special), longest, False))
+            for special in layers.vectors
+        }
+
+        def observe(outputs: HeadOutputs) -> None:
+            if outputs.site.stack != loaded.shape.stack:
+                return
+            name = f"{outputs.site.layer + 1}"
+            z = _head_vectors(outputs, mode, batch.lengths, self.causal)
+            if self.no_focus is None:
+                layers.attention.append(self._attention(outputs, units, batch, mode, name))
+            for special, members in kept.items():
+                layers.vectors[special].append(size.vector_statistics(z, members.to(z.device)))
+            for kind in self.kinds:
+                layers.pairs[kind].append(
+                    pair_statistics(
+                        z,
+                        batch,
+                        self.rules,
+                        reading=kind.reading,
+                        special=kind.special,
+                        top=self._top(batch),
+                        layer=name,
+                    )
+                )
+                members = kept[kind.special].to(z.device)[:, None].expand(z.shape[:3])
+                read = z.float()
+                if kind.reading != "raw":
+                    read = read_vectors(z, kind.reading, members).vectors
+                layers.detection.setdefault(kind, []).append(repetition.detection(read, drawn))
+
+        self._run(loaded, units, observe)
+        attention = None
+        if self.no_focus is None:
+            attention = SeenAttention(units, layers.attention, self.causal)
+        return attention, [
+            SeenPairs(
+                units,
+                layers.pairs[kind],
+                rule,
+                {
+                    name: np.stack([layer[name] for layer in layers.vectors[kind.special]], 1)
+                    for name in layers.vectors[kind.special][0]
+                },
+                np.stack(layers.detection[kind], 1),
+                self.seed,
+            )
+            for kind in self.kinds
+            for rule in range(len(self.rules))
+        ]
+
+    @property
+    def twin(self) -> LoadedModel:
+        """The same architecture with random weights."""
+        if self._twin is None:
+            model = self.scope.model
+            with torch.random.fork_rng():
+                torch.manual_seed(self.seed)
+                fresh: Any = type(model)(model.config)
+                fresh = fresh.to(model.device, model.dtype)
+            self._twin = load_model(fresh, self.scope.tokenizer)
+        return self._twin
+
+    def _run(
+        self, loaded: LoadedModel, units: Sequence[Unit], observe: Callable[[HeadOutputs], None]
+    ) -> None:
+        lengths = [len(unit) for unit in units]
+        padding = self.scope.tokenizer.pad_token_id or 0
+        ids = torch.from_numpy(_padded([u.tokens.ids for u in units], max(lengths), padding))
+        inputs = {"input_ids": ids.to(loaded.model.device)}
+        if min(lengths) < max(lengths):
+            there = _padded([np.ones(n, np.int64) for n in lengths], max(lengths), 0)
+            inputs["attention_mask"] = torch.from_numpy(there).to(loaded.model.device)
+        heads = [(layer - 1, head - 1) for layer, head in self.scope.silenced]
+        change = silence(heads, loaded.shape.stack) if heads else None
+        # Not inference_mode: the pair statistics work in threads of their own.
+        with torch.no_grad(), capture(loaded.backbone, observe, change=change):
+            loaded.backbone(**inputs)
+
+    def _attention(
+        self,
+        outputs: HeadOutputs,
+        units: Sequence[Unit],
+        batch: TokenBatch,
+        mode: Mode,
+        layer: str | None = None,
+    ) -> AttentionStatistics:
+        if mode == "identity":
+            return _identity_attention(units, outputs.z.shape[1])
+        query, key = outputs.q, outputs.k
+        assert query is not None
+        assert key is not None
+        return attention_statistics(
+            query * 0 if mode == "uniform" else query,
+            key,
+            batch,
+            [unit.tokens.classes.astype(np.int32) for unit in units],
+            number_of_classes=CLASSES,
+            scaling=outputs.scaling,
+            causal=self.causal and outputs.mask is None,
+            mask=outputs.mask,
+            layer=layer,
+        )
+
+    def _top(self, batch: TokenBatch) -> int:
+        """How many pairs to ask for: all high ones of the first rule, if it is a quantile."""
+        rule, longest = self.rules[0], int(max(batch.lengths))
+        pairs = longest * (longest - 1) // 2
+        return min(rule.number(pairs) if isinstance(rule, Quantile) else EXAMPLES, pairs)
+
+    def _why_no_focus(self) -> str | None:
+        """Why attention cannot be computed again from queries and keys; None where it can.
+
+        Computed again for a short text, it is held against the model's own attention function.
+        """
+        if self.scope.shape.seam == "projection":
+            return f"the queries and keys of {self.scope.shape.family} are out of sight"
+        from headscope.corpus import Document
+
+        window = min(self.scope.shape.window or 64, 64)
+        sample = Document(sample_text()[:400], "sample")
+        units = read_units(0, sample, self.scope.tokenizer, window, "en")[:1]
+        batch = TokenBatch([units[0].marks])
+        columns = torch.eye(CLASSES)[torch.from_numpy(units[0].tokens.classes)]
+        off = [0.0]
+
+        def observe(outputs: HeadOutputs) -> None:
+            if outputs.site.stack == self.scope.shape.stack:
+                own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
+                again = self._attention(outputs, units, batch, "real").mass[0].sum(1)
+                off.append(float(np.abs(own - again).max()) / len(units[0]))
+
+        self._run(self.scope.loaded, units, observe)
+        if max(off) <= AGREEMENT * (1 if self.scope.model.dtype == torch.float32 else 10):
+            return None
+        return (
+            f"attention computed again from queries and keys is off by {max(off):.2g} of the mass: "
+            f"{self.scope.shape.family} does more than a softmax of their products"
+        )
+
+
+def _padded(rows: Sequence[NDArray[Any]], length: int, fill: int | bool) -> NDArray[Any]:
+    return np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
+
+
+def _head_vectors(
+    outputs: HeadOutputs, mode: Mode, lengths: NDArray[np.int64], causal: bool
+) -> Tensor:
+    """z (texts, heads, tokens, d) as it is, or as another attention would have made it."""
+    if mode not in ("uniform", "identity"):
+        return outputs.z
+    values = outputs.v
+    assert values is not None
+    values = values.repeat_interleave(outputs.z.shape[1] // values.shape[1], dim=1)
+    if mode == "identity":
+        return values
+    place = torch.arange(values.shape[2], device=values.device)
+    size = torch.as_tensor(lengths, device=values.device)
+    there = (place < size[:, None])[:, None, :, None]  # (texts, 1, tokens, 1)
+    summed = (values.double() * there).cumsum(2)
+    if causal:
+        return (summed / (place + 1)[:, None]).to(values.dtype)
+    mean = summed[:, :, -1:] / size[:, None, None, None]
+    return mean.to(values.dtype).expand_as(values)
+
+
+def _identity_attention(units: Sequence[Unit], heads: int) -> AttentionStatistics:
+    """The statistics of A = I."""
+    rows = np.stack([np.bincount(u.tokens.classes, minlength=CLASSES) for u in units])
+    by_row = np.broadcast_to(rows[:, None].astype(np.float64), (len(units), heads, CLASSES))
+    longest = max(len(unit) for unit in units)
+    there = _padded([np.ones(len(unit)) for unit in units], longest, 0)
+    return AttentionStatistics(
+        rows=rows,
+        mass=by_row[..., None] * np.eye(CLASSES),
+        entropy=np.zeros_like(by_row),
+        maximum=by_row,
+        own=by_row,
+        previous=np.zeros_like(by_row),
+        next=np.zeros_like(by_row),
+        own_sentence=by_row,
+        columns=np.broadcast_to(there[:, None], (len(units), heads, longest)),
+    )

@@ -1,0 +1,356 @@
+"""Run every measure over a corpus: read, observe, add up, and write the study folder.
+
+The corpus goes by in chunks. After each the sums are whole, and from time to time they are saved;
+a run that was stopped, by whatever means, goes on from there and ends with the same tables.
+"""
+
+import platform
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from headscope import __version__
+from headscope.bootstrap import REPLICATES
+from headscope.corpus import Corpus, NoCorpus, Skipped
+from headscope.errors import CannotRead
+from headscope.examples import example_pairs, keep
+from headscope.measures.types import TypeCounts
+from headscope.observe import NULLS, Kind, Mode, Observer
+from headscope.pairs import Rule, nearest, peak, quantile, sigma
+from headscope.pairs.tokens import READINGS, SPECIAL, Reading, Special
+from headscope.progress import Progress, Quiet
+from headscope.scope import Scope
+from headscope.store import CannotStudy, Study, StudyFolder, open_study
+from headscope.sums import Chunked, Key, Totals
+from headscope.units import Chunk, Position, ahead, batches, chunks
+
+SWEEP: tuple[Rule, ...] = (
+    *(quantile(q) for q in (0.002, 0.005, 0.01, 0.02, 0.05)),
+    peak(),
+    sigma(),
+    nearest(),
+)
+SAVE_EVERY = 10.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Everything that decides what a study says of a model and a corpus."""
+
+    readings: tuple[Reading, ...] = ("raw",)
+    special: tuple[Special, ...] = ("kept", "left_out")
+    rule: Rule = field(default_factory=quantile)
+    sweep: bool = False  # also the other rules of METHOD.md, section 2
+    nulls: tuple[Mode, ...] = ()
+    replicates: int = REPLICATES
+    seed: int = 0
+    window: int | None = None  # tokens read at once; the model's own by default
+    language: str = "en"  # for finding sentences
+    batch_tokens: int = 4096
+    padding: float = 0.0  # largest share of padding in a batch
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("reading", self.readings, READINGS),
+            ("special", self.special, SPECIAL),
+            ("null", self.nulls, NULLS),
+        ):
+            for one in given:
+                if one not in known:
+                    raise CannotStudy(f"{name} is one of {', '.join(known)}, not {one!r}.")
+        if not self.readings or not self.special:
+            raise CannotStudy("A study needs at least one reading and one setting of special.")
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Every way similarities are read; the first is the one findings are told of."""
+        return tuple(Kind(r, s) for r in self.readings for s in self.special)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Every rule; the study's own comes first."""
+        others = SWEEP if self.sweep else ()
+        return (self.rule, *(rule for rule in others if rule != self.rule))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        return plain | {
+            "rule": str(self.rule),
+            "readings": list(self.readings),
+            "special": list(self.special),
+            "nulls": list(self.nulls),
+        }
+
+
+@dataclass(slots=True)
+class Counts:
+    """How far a study has come."""
+
+    items: int = 0
+    windows: int = 0  # of the document that is not done with
+    documents: int = 0
+    units: int = 0
+    tokens: int = 0
+    padded: int = 0  # tokens with the padding of batches
+    fingerprint: int = 0
+    seconds: float = 0.0
+    skipped: list[dict[str, Any]] = field(default_factory=list)
+    examples: list[dict[str, Any]] = field(default_factory=list)  # of `examples.keep`
+
+
+def study(
+    scope: Scope,
+    source: str | Path | Iterable[Any] | Corpus,
+    out: str | Path,
+    parameters: Parameters | None = None,
+    *,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Study:
+    """Study a corpus and write the result to a folder, going on where an earlier run stopped.
+
+    With `strict` the first document that cannot be read stops the study.
+    """
+    corpus = source if isinstance(source, Corpus) else Corpus(source)
+    parameters = parameters or Parameters()
+    folder = StudyFolder(out)
+    run = _Run(scope, corpus, folder, parameters, strict, progress or Quiet())
+    if folder.finished:
+        return run.already_there()
+    with folder.held():
+        return run.finish()
+
+
+class _Run:
+    """One run of a study, from the state it finds to the tables."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        corpus: Corpus,
+        folder: StudyFolder,
+        parameters: Parameters,
+        strict: bool,
+        progress: Progress,
+    ):
+        self.scope, self.corpus, self.folder = scope, corpus, folder
+        self.parameters, self.strict, self.progress = parameters, strict, progress
+        self.window = parameters.window or scope.shape.window
+        if scope.shape.window and self.window and self.window > scope.shape.window:
+            raise CannotStudy(
+                f"window={self.window} is more than the model's {scope.shape.window} tokens."
+            )
+        self.about: dict[str, Any] = {
+            "model": {**scope.shape.as_dict(), "weights": weight_hash(scope.model)},
+            "silenced": sorted(scope.silenced),
+            "corpus": {
+                "name": corpus.name,
+                "cut": corpus.cut,
+                "column": corpus.column,
+                "pattern": corpus.pattern,
+            },
+            "parameters": parameters.as_dict(),
+        }
+        self.totals = Totals(parameters.replicates, parameters.seed)
+        self.counts = Counts()
+        # More tokens than the model's own vocabulary may have been added to a tokenizer.
+        self.vocabulary = max(len(scope.tokenizer), int(scope.tokenizer.vocab_size))
+
+    def finish(self) -> Study:
+        """Run to the end and write the tables."""
+        self._resume()
+        parameters = self.parameters
+        observer = Observer(
+            self.scope,
+            parameters.kinds,
+            parameters.rules,
+            parameters.seed,
+            nulls=bool({"uniform", "identity"} & set(parameters.nulls)),
+        )
+        begun, before = time.monotonic(), self.counts.seconds
+        saved = begun
+        self.progress.start(self.corpus, self.counts.documents, self.counts.tokens)
+        with self.progress:
+            for number, chunk in enumerate(ahead(self._chunks())):
+                if number == 0:
+                    self._check_same_corpus(chunk)
+                self._add(chunk, observer)
+                self.counts.seconds = before + time.monotonic() - begun
+                if time.monotonic() - saved > SAVE_EVERY:
+                    self._save()
+                    saved = time.monotonic()
+        if not self.counts.units:
+            raise NoCorpus(self._nothing())
+        self._save()
+        return self._write(observer)
+
+    def _chunks(self) -> Any:
+        return chunks(
+            self.corpus,
+            self.scope.tokenizer,
+            window=self.window,
+            language=self.parameters.language,
+            start=Position(self.counts.items, self.counts.windows),
+        )
+
+    def _add(self, chunk: Chunk, observer: Observer) -> None:
+        """Observe every unit of a chunk in every mode, and add it to the totals."""
+        counts = self.counts
+        for skipped in chunk.skipped:
+            if self.strict:
+                raise CannotRead(f"{skipped}. Without --strict the study goes on past it.")
+            self.progress.skipped(skipped)
+            counts.skipped.append(asdict(skipped))
+        groups = batches(chunk.units, self.parameters.batch_tokens, self.parameters.padding)
+        gathered = Chunked(len(chunk.units))
+        modes: tuple[Mode, ...] = ("real", *self.parameters.nulls)
+        for places in groups:
+            units = [chunk.units[place] for place in places]
+            for mode in modes:
+                attention, pairs = observer.see(units, mode)
+                if attention is not None:
+                    self.totals.see_attention(mode, places, attention, gathered)
+                for seen in pairs:
+                    self.totals.see_pairs(mode, places, seen, gathered)
+                    if mode == "real" and seen.rule == 0:
+                        self.totals.see_types(self.vocabulary, seen)
+            longest = max(len(unit) for unit in units)
+            counts.padded += longest * len(units)
+            self.progress.advance(units)
+        counts.examples = keep(counts.examples, chunk.units, self.parameters.seed)
+        if chunk.units:
+            self.totals.close(chunk.units, gathered, self.vocabulary)
+        counts.items, counts.windows = chunk.after.items, chunk.after.windows
+        counts.documents += chunk.documents
+        counts.units += len(chunk.units)
+        counts.tokens += chunk.tokens
+        counts.fingerprint = (counts.fingerprint + chunk.fingerprint) % 2**128
+
+    def _save(self) -> None:
+        arrays: dict[str, Any] = {}
+        names: dict[str, Any] = {}
+        for part in ("sums", "profiles"):
+            for key, held in getattr(self.totals, part).items():
+                arrays |= {f"{part}/{key}/{name}": value for name, value in held.items()}
+        for key, counts in self.totals.types.items():
+            there = np.flatnonzero(counts.occurrences)
+            arrays[f"types/{key}/there"] = there
+            arrays[f"types/{key}/ends"] = counts.ends[there]
+            arrays[f"types/{key}/occurrences"] = counts.occurrences[there]
+            names[str(key)] = {str(place): said for place, said in counts.names.items()}
+            sizes = names.setdefault("sizes", {})
+            sizes[str(key)] = list(counts.ends.shape)
+        counts_said = asdict(self.counts) | {"fingerprint": str(self.counts.fingerprint)}
+        self.folder.save_state(arrays, {"about": self.about, "counts": counts_said, "types": names})
+
+    def _resume(self) -> None:
+        state = self.folder.load_state()
+        if state is None:
+            return
+        arrays, said = state
+        self._refuse_other(said["about"])
+        self.counts = Counts(**said["counts"] | {"fingerprint": int(said["counts"]["fingerprint"])})
+        for path, value in arrays.items():
+            part, key, name = path.split("/")
+            if part != "types":
+                getattr(self.totals, part).setdefault(Key.parse(key), {})[name] = value
+        for key, shape in said["types"].get("sizes", {}).items():
+            counts = TypeCounts.empty(*shape)
+            there = arrays[f"types/{key}/there"]
+            counts.ends[there] = arrays[f"types/{key}/ends"]
+            counts.occurrences[there] = arrays[f"types/{key}/occurrences"]
+            names = said["types"][key].items()
+            counts.names = {int(place): (word, votes) for place, (word, votes) in names}
+            self.totals.types[Key.parse(key)] = counts
+
+    def _refuse_other(self, about: dict[str, Any]) -> None:
+        """Raise where the folder holds another study than the one asked for."""
+        import json
+
+        mine, other = json.loads(json.dumps(self.about)), about
+        changed = [
+            f"{part} {name}: {other[part].get(name)} there, {value} now"
+            for part in ("model", "corpus", "parameters")
+            for name, value in mine[part].items()
+            if other[part].get(name) != value
+        ]
+        if mine["silenced"] != other["silenced"]:
+            changed.append("silenced heads")
+        if changed:
+            raise CannotStudy(
+                f"'{self.folder.path}' holds another study ({'; '.join(changed)}). Name another "
+                "folder with --out, or remove this one."
+            )
+
+    def _check_same_corpus(self, first: Chunk) -> None:
+        if first.passed % 2**128 != self.counts.fingerprint:
+            raise CannotStudy(
+                f"The corpus has changed since the study in '{self.folder.path}' began: its first "
+                f"{self.counts.items} documents are not the same. Remove the folder and start anew."
+            )
+
+    def already_there(self) -> Study:
+        """Return the finished study of the folder, if it is the one asked for."""
+        found = open_study(self.folder.path)
+        self._refuse_other({name: found.manifest[name] for name in self.about})
+        return found
+
+    def _nothing(self) -> str:
+        skipped = self.counts.skipped
+        first = f" The first failure: {Skipped(**skipped[0])}." if skipped else ""
+        return f"No document of '{self.corpus.name}' could be read ({len(skipped)} failed).{first}"
+
+    def _write(self, observer: Observer) -> Study:
+        from headscope.results import result_tables
+
+        counts = self.counts
+        tables = result_tables(
+            self.totals,
+            self.parameters.kinds,
+            self.parameters.rule,
+            self.scope.tokenizer,
+            example_pairs(counts.examples, observer, self.window, self.parameters.language),
+            [Skipped(**one) for one in counts.skipped],
+        )
+        device = self.scope.model.device
+        manifest = {
+            "headscope": __version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "python": platform.python_version(),
+            **self.about,
+            "corpus": {
+                **self.about["corpus"],
+                "fingerprint": f"{counts.fingerprint:032x}",
+                "documents": counts.documents,
+                "windows": counts.units,
+                "tokens": counts.tokens,
+                "skipped": len(counts.skipped),
+            },
+            "focus": observer.no_focus or "measured",
+            "device": str(device),
+            "dtype": str(self.scope.model.dtype).removeprefix("torch."),
+            "padding": round(1 - counts.tokens / counts.padded, 4),
+            "seconds": round(counts.seconds, 3),
+            "tokens_per_second": round(counts.tokens / max(counts.seconds, 1e-9), 1),
+        }
+        self.folder.finish(tables, manifest)
+        return open_study(self.folder.path)
+
+
+def weight_hash(model: Any) -> str:
+    """A name for these very weights."""
+    digest = blake2b(digest_size=16)
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        plain = tensor.detach().cpu().contiguous()
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
