@@ -10,8 +10,10 @@ __all__ = [
     "HeadscopeError",
     "Reading",
     "Scope",
+    "Study",
     "load",
     "nearest",
+    "open",
     "peak",
     "quantile",
     "sample_text",
@@ -22,8 +24,10 @@ _HOME = {
     "HeadscopeError": "headscope.errors",
     "Reading": "headscope.reading",
     "Scope": "headscope.scope",
+    "Study": "headscope.store",
     "load": "headscope.scope",
     "nearest": "headscope.pairs.rules",
+    "open": "headscope.store",
     "peak": "headscope.pairs.rules",
     "quantile": "headscope.pairs.rules",
     "sample_text": "headscope.sample",
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from headscope.reading import Reading
     from headscope.sample import sample_text
     from headscope.scope import Scope, load
+    from headscope.store import Study, open
 
 
 def __getattr__(name: str) -> Any:

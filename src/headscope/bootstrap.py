@@ -8,6 +8,7 @@ sums of several parts of a corpus add up replicate by replicate.
 from collections.abc import Sequence
 from hashlib import shake_256
 from math import exp, factorial
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,28 +34,30 @@ def weights(identities: Sequence[bytes], seed: int, replicates: int = REPLICATES
     return np.stack([known[one] for one in identities])
 
 
+def standard_error(values: Values) -> Values:
+    """The standard deviation of the replicates among values (replicates + 1, …).
+
+    A replicate without a value (nothing to divide by) is left out; with fewer than half of them
+    there is no error to speak of: NaN.
+    """
+    replicates = values[1:]
+    known = np.isfinite(replicates)
+    number = known.sum(axis=0)
+    mean = np.where(known, replicates, 0).sum(axis=0) / np.maximum(number, 1)
+    square = np.where(known, (replicates - mean) ** 2, 0).sum(axis=0) / np.maximum(number - 1, 1)
+    return np.where(2 * number > len(replicates), np.sqrt(square), np.nan)
+
+
 def interval(values: Values, level: float = LEVEL) -> tuple[Values, Values]:
     """Lower and upper end from values (replicates + 1, …), whose first entry is the data's own.
 
-    The ends are value ± the normal quantile × the standard deviation of the replicates: with 200
-    replicates steadier than their percentiles, and it covers as stated (tests/study); but never
-    beyond the outermost replicate, so that a share stays a share. A replicate without a value
-    (nothing to divide by) is left out; with fewer than half of them the ends are NaN.
+    The ends are value ± the normal quantile × the standard error: with 200 replicates steadier
+    than their percentiles, and it covers as stated (tests/study); but never beyond the outermost
+    replicate, so that a share stays a share.
     """
     centre, replicates = values[0], values[1:]
     known = np.isfinite(replicates)
-    number = known.sum(axis=0)
-    some = np.maximum(number, 1)
-    mean = np.where(known, replicates, 0).sum(axis=0) / some
-    square = np.where(known, (replicates - mean) ** 2, 0).sum(axis=0) / np.maximum(number - 1, 1)
-    reach = _normal_quantile(level) * np.sqrt(square)
-    reach = np.where(2 * number > len(replicates), reach, np.nan)
+    reach = NormalDist().inv_cdf(0.5 + level / 2) * standard_error(values)
     least = np.minimum(np.where(known, replicates, np.inf).min(axis=0, initial=np.inf), centre)
     most = np.maximum(np.where(known, replicates, -np.inf).max(axis=0, initial=-np.inf), centre)
     return np.maximum(centre - reach, least), np.minimum(centre + reach, most)
-
-
-def _normal_quantile(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(0.5 + level / 2)

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from headscope import __version__
 from headscope.errors import CannotRead, HeadscopeError
+from headscope.study_command import compare, study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -160,6 +161,10 @@ def models(
         return
     for name, value in scope.shape.as_dict().items():
         typer.echo(f"{name.replace('_', ' '):<12}{value if value is not None else 'no limit'}")
+
+
+app.command()(study)
+app.command()(compare)
 
 
 def _text_of(source: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.bootstrap import Values, interval
+from headscope.bootstrap import Values, interval, standard_error
 from headscope.measures.seen import Quantity, ratio
 from headscope.sums import MEASURES, Key, Totals
 
@@ -20,6 +20,7 @@ class Estimate:
     """A quantity (layers, heads) with interval, chance level and lift; one entry where pooled."""
 
     value: Values
+    error: Values  # standard error, from the replicates
     low: Values
     high: Values
     chance: Values
@@ -42,12 +43,13 @@ def estimate(quantity: Quantity) -> Estimate:
     """The numbers a person reads, from replicates."""
     value = quantity.value
     low, high = interval(value)
+    error = standard_error(value)
     missing = np.full(value.shape[1:], np.nan)
     if quantity.chance is None:
-        return Estimate(value[0], low, high, missing, missing, missing, missing)
+        return Estimate(value[0], error, low, high, missing, missing, missing, missing)
     lift = ratio(value, quantity.chance)
     lift_low, lift_high = interval(lift)
-    return Estimate(value[0], low, high, quantity.chance[0], lift[0], lift_low, lift_high)
+    return Estimate(value[0], error, low, high, quantity.chance[0], lift[0], lift_low, lift_high)
 
 
 def difference(one: Quantity, other: Quantity) -> tuple[Values, Values, Values]:

@@ -64,7 +64,8 @@ class Evidence:
     @cached_property
     def contrast(self) -> Values:
         """By head: (layers, heads)."""
-        return self.quantity("size", "contrast", "head").value[0]
+        found: Values = self.quantity("size", "contrast", "head").value[0]
+        return found
 
     def strongest(self, measure: str, name: str, lift: bool = False) -> Values:
         """A quantity of the head that has most of it, among heads whose pairs differ at all."""

@@ -16,7 +16,9 @@ from headscope.models import LoadedModel, ModelShape, load_model
 from headscope.text import Tokens, tokenize, windows
 
 if TYPE_CHECKING:
+    from headscope.progress import Progress
     from headscope.reading import Reading
+    from headscope.store import Study
 
 
 class Scope:
@@ -81,6 +83,30 @@ class Scope:
         tokens = tokenize(text, self.tokenizer, language=language)
         cut = windows(tokens, size, overlap)
         return Reading(self, tokens, cut, [self.head_vectors(part.tokens) for part in cut])
+
+    def study(
+        self,
+        source: "str | Path | Iterable[Any]",
+        out: str | Path,
+        *,
+        cut: str = "file",
+        column: str = "text",
+        pattern: str | None = None,
+        strict: bool = False,
+        progress: "Progress | None" = None,
+        **parameters: Any,
+    ) -> "Study":
+        """Study a corpus and write the result to a folder, resuming what is half done there.
+
+        `source`, `cut`, `column` and `pattern` as in `headscope.corpus.Corpus`; `parameters` as in
+        `headscope.study.Parameters`.
+        """
+        from headscope.corpus import Corpus
+        from headscope.study import Parameters, study
+
+        corpus = Corpus(source, cut, column, pattern)  # type: ignore[arg-type]
+        made = Parameters(**parameters)
+        return study(self, corpus, out, made, strict=strict, progress=progress)
 
     def ablate(self, heads: Iterable[tuple[int, int]]) -> "Scope":
         """The same model with the given (layer, head), 1-based, silenced: their z set to zero."""

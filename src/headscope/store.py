@@ -183,3 +183,6 @@ def open_study(path: str | Path) -> Study:
             f"{FORMAT}. Use the headscope that made it, {study.manifest['headscope']}."
         )
     return study
+
+
+open = open_study  # as hs.open

@@ -20,7 +20,7 @@ from headscope.sums import Key, Totals
 ANCHORS = 10  # types listed for each head
 WHOSE = {"mode": pa.string(), "reading": pa.string(), "special": pa.string(), "rule": pa.string()}
 WHERE = {"level": pa.string(), "layer": pa.int32(), "head": pa.int32(), "quantity": pa.string()}
-NUMBERS = ("value", "low", "high", "chance", "lift", "lift_low", "lift_high")
+NUMBERS = ("value", "error", "low", "high", "chance", "lift", "lift_low", "lift_high")
 
 Columns = dict[str, list[Any]]
 
