@@ -29,11 +29,12 @@ class CannotShow(HeadscopeError):  # noqa: N818 - reads as a sentence
     """A reading is too large for a browser."""
 
 
-def packed(reading: "Reading") -> bytes:
+def packed(reading: "Reading", *, focus: bool = True) -> bytes:
     """The header's length (4 bytes, little end first), the header, padding, and z as float16.
 
     z is (layers, heads, tokens, head size). Each head is divided by a power of two, given in the
     header, so that no model's vectors fall out of float16's range; powers of two round nothing.
+    Without `focus`, which costs more than the reading itself, the viewer asks for it when needed.
     """
     _check_size(reading)
     vectors, scales = [], []
@@ -42,7 +43,10 @@ def packed(reading: "Reading") -> bytes:
         scale = _powers_of_two(np.abs(z).max(axis=(1, 2), initial=0))  # (heads,)
         vectors.append((z / scale[:, None, None]).astype("<f2"))
         scales.append(scale.tolist())
-    header = json.dumps(_header(reading, scales), ensure_ascii=False, allow_nan=False).encode()
+    found = _header(reading, scales)
+    if focus:
+        found["focus"] = packed_focus(reading)
+    header = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     header += b" " * (-(4 + len(header)) % ALIGNMENT)
     return b"".join([len(header).to_bytes(4, "little"), header, *(v.tobytes() for v in vectors)])
 
@@ -98,7 +102,6 @@ def _header(reading: "Reading", scales: list[list[float]]) -> dict[str, Any]:
         "silenced": sorted(reading.scope.silenced),
         "windows": len(reading.windows),
         "scales": scales,
-        "focus": _focus(reading),
         "classes": [kind.label for kind in TokenClass],
         "tokens": {
             "piece": tokens.pieces,
@@ -116,7 +119,7 @@ def _header(reading: "Reading", scales: list[list[float]]) -> dict[str, Any]:
     }
 
 
-def _focus(reading: "Reading") -> dict[str, Any] | None:
+def packed_focus(reading: "Reading") -> dict[str, Any] | None:
     """Where each head's attention goes; None for a family that does not show it."""
     try:
         focus = reading.focus()

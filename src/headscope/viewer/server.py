@@ -25,7 +25,7 @@ from starlette.routing import Route
 from headscope.errors import CannotRead, HeadscopeError
 from headscope.text import tokenize
 from headscope.viewer.guard import Guard
-from headscope.viewer.packed import MOST_TOKENS, label, packed, packed_attention
+from headscope.viewer.packed import MOST_TOKENS, label, packed, packed_attention, packed_focus
 from headscope.viewer.page import assets, server_page
 
 if TYPE_CHECKING:
@@ -136,7 +136,12 @@ def make_app(
     async def read(request: Request) -> Response:
         asked = await _body(request)
         desk, wanted = _desk(desks, asked), _text(asked)
-        return _bytes(await desk.do(lambda: packed(desk.read(wanted))))
+        return _bytes(await desk.do(lambda: packed(desk.read(wanted), focus=False)))
+
+    async def focus(request: Request) -> Response:
+        asked = await _body(request)
+        desk, wanted = _desk(desks, asked), _text(asked)
+        return JSONResponse({"focus": await desk.do(lambda: packed_focus(desk.read(wanted)))})
 
     async def attention(request: Request) -> Response:
         asked = await _body(request)
@@ -150,6 +155,7 @@ def make_app(
             Route("/static/{name}", file),
             Route("/api/session", session),
             Route("/api/read", read, methods=["POST"]),
+            Route("/api/focus", focus, methods=["POST"]),
             Route("/api/attention", attention, methods=["POST"]),
         ],
         exception_handlers={

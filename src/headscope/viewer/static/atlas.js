@@ -8,6 +8,7 @@ import { theme } from "headscope/theme.js";
 import { MEASURES, READINGS } from "headscope/words.js";
 
 export const BLOCKS = 64; // cells across a thumbnail; a longer text is averaged over blocks
+const BATCH = 36; // thumbnails coloured in one go
 
 export class Atlas {
   constructor(session) {
@@ -18,7 +19,7 @@ export class Atlas {
       Object.entries(MEASURES).map(([name, [title]]) => h("option", { value: name }, title)));
     this.scales = choice("Colours", [["head", "per head"], ["shared", "shared"]], state.values.scale, (scale) => state.set({ scale }));
     this.about = h("p", { class: "hint" });
-    this.grid = h("div", { class: "grid", role: "grid", "aria-label": "Heads, a row for each layer" });
+    this.grid = h("div", { class: "grid", role: "group", "aria-label": "Heads, a row for each layer" });
     this.matrix = new Matrix({ labelled: false, label: "Similarity matrix of the chosen head" });
     this.name = h("h2");
     this.facts = h("table", { class: "facts" });
@@ -41,12 +42,12 @@ export class Atlas {
       if (reading !== this.session.reading) return;
       this.thumbnails = thumbnails;
     }
-    if (touches("reading", "special", "scale", "order")) this.lay();
-    this.choose();
+    if (touches("reading", "special", "scale", "order")) await this.lay();
+    await this.choose();
   }
 
   /** Buttons with a canvas each, in the order chosen. */
-  lay() {
+  async lay() {
     const { layers, heads } = this.session.reading.model;
     const { order, scale, reading: kind, special } = this.session.state.values;
     const places = Array.from({ length: layers * heads }, (_, at) => at);
@@ -55,36 +56,43 @@ export class Atlas {
     this.grid.style.setProperty("--columns", heads);
     this.grid.classList.toggle("sorted", order !== "layer");
     const corner = order === "layer" ? [h("span")] : [];
-    const columns = order === "layer" ? Array.from({ length: heads }, (_, k) => h("span", { class: "axis", role: "columnheader" }, String(k + 1))) : [];
+    const columns = order === "layer" ? Array.from({ length: heads }, (_, k) => h("span", { class: "axis", "aria-hidden": "true" }, String(k + 1))) : [];
     const cells = places.flatMap((at) => {
       const first = order === "layer" && at % heads === 0;
-      return [first ? h("span", { class: "axis", role: "rowheader" }, `L${at / heads + 1}`) : null, this.button(at, heads)];
+      return [first ? h("span", { class: "axis row-name", "aria-hidden": "true" }, `L${at / heads + 1}`) : null, this.button(at, heads)];
     });
     this.grid.replaceChildren(...corner, ...columns, ...cells.filter(Boolean));
-    const blocks = this.thumbnails?.blocks ?? 0;
+    const blocks = this.thumbnails?.blocks ?? 1;
     const tokens = this.session.reading.tokens.special.filter((is) => special === "kept" || !is).length;
     const across = Math.round(tokens / blocks);
     const cell = across > 1 ? `the mean of about ${across} × ${across} pairs` : "one pair";
     const range = scale === "head" ? "each head" : "all heads";
     this.about.textContent = `Each square is a head's matrix ${READINGS[kind][2]}. A pixel is ${cell}; colours run from the 1st to the 99th percentile of ${range}.`;
+    if (this.thumbnails) await this.colour();
   }
 
   button(at, heads) {
     const [layer, head] = [Math.floor(at / heads) + 1, at % heads + 1];
-    const canvas = document.createElement("canvas");
-    if (this.thumbnails) {
-      const { blocks, cells, ranges, shared } = this.thumbnails;
-      const { scale, reading: kind } = this.session.state.values;
-      const values = cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks);
-      const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
-      paint(canvas, values, blocks, scaleOf(kind, range, theme()));
-    }
-    const button = h("button", { type: "button", role: "gridcell", class: "head", tabindex: "-1", "data-layer": layer, "data-head": head,
-      title: `Layer ${layer}, head ${head}`, "aria-label": `Layer ${layer}, head ${head}`,
+    const name = `Layer ${layer}, head ${head}`;
+    const button = h("button", { type: "button", class: "head", tabindex: "-1", "data-layer": layer, "data-head": head, title: name, "aria-label": name,
       onclick: () => this.session.state.set({ layer, head }), ondblclick: () => this.session.state.set({ view: "head", layer, head }) },
-      canvas, this.session.state.values.order === "layer" ? null : h("small", {}, `${layer}·${head}`));
+      h("canvas"), this.session.state.values.order === "layer" ? null : h("small", {}, `${layer}·${head}`));
     this.buttons.set(at, button);
     return button;
+  }
+
+  /** Colour the thumbnails, some at a time, so that the page goes on answering. */
+  async colour() {
+    const { buttons, thumbnails: { blocks, cells, ranges, shared } } = this;
+    const { scale, reading: kind } = this.session.state.values;
+    let count = 0;
+    for (const [at, button] of buttons) {
+      if (++count % BATCH === 0) await new Promise(requestAnimationFrame);
+      if (this.buttons !== buttons) return; // laid anew meanwhile
+      const values = cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks);
+      const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
+      paint(button.firstChild, values, blocks, scaleOf(kind, range, theme()));
+    }
   }
 
   value(at, measure) {
@@ -93,6 +101,10 @@ export class Atlas {
 
   /** Ask for the measures of all heads; the order follows as they arrive. */
   measure() {
+    const { reading: kind, special, rule } = this.session.state.values;
+    const asked = [this.session.reading.id, kind, special, rule].join();
+    if (asked === this.asked) return;
+    this.asked = asked;
     const measures = new Map();
     this.measures = measures;
     const { heads, layers } = this.session.reading.model;
@@ -101,8 +113,7 @@ export class Atlas {
       if (this.measures !== measures) return;
       if (layer === this.session.state.layer && head === this.session.state.head) this.describe();
       if (measures.size === layers * heads && this.session.state.values.order !== "layer") {
-        this.lay();
-        this.choose();
+        this.lay().then(() => this.choose());
       }
     });
   }
@@ -112,7 +123,8 @@ export class Atlas {
     const { state, reading } = this.session;
     const at = (state.layer - 1) * reading.model.heads + state.head - 1;
     for (const [place, button] of this.buttons ?? []) {
-      button.toggleAttribute("aria-selected", place === at);
+      if (place === at) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
       button.tabIndex = place === at ? 0 : -1;
     }
     this.name.textContent = `Layer ${state.layer}, head ${state.head}`;
@@ -139,3 +151,4 @@ export class Atlas {
     return [["layer", "head", ...names], ...rows];
   }
 }
+//# sourceURL=headscope/atlas.js

@@ -34,32 +34,27 @@ export class Compare {
     const answers = await Promise.all(chosen.map(([reading, layer, head]) =>
       Promise.all([session.matrix(reading, layer, head, state.values.reading), session.pairs(reading, layer, head)])));
     if (state.address() !== asked) return;
-    this.sides.forEach((side, k) => {
-      const [reading, , ] = chosen[k];
-      const [matrix, found] = answers[k];
-      side.picker.update();
-      side.source.textContent = `${reading.model.name}, ${matrix.size} tokens`;
-      Object.assign(side, { data: matrix, found, reading });
-      side.matrix.show(matrix, { kind: state.values.reading, tokens: reading.tokens, reach: found.reach });
-      side.facts.replaceChildren(h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
-        ...summary(found).map(([name, high, all]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all))));
-    });
     this.alike = session.reading === session.second;
-    this.agreement.textContent = this.alike ? this.agree(...this.sides) : "Two readings: each on its own text and scale.";
+    for (const [k, side] of this.sides.entries()) {
+      this.fill(side, chosen[k][0], ...answers[k]);
+      await new Promise(requestAnimationFrame); // one large matrix at a time
+    }
+    if (!this.alike) {
+      this.agreement.textContent = "Two readings: each on its own text and scale.";
+      return;
+    }
+    const { both, either } = await session.agreement(session.reading, chosen[0].slice(1), chosen[1].slice(1));
+    if (state.address() !== asked) return;
+    this.agreement.textContent = `${both.toLocaleString("en")} pairs are high in both heads: ${percent(either ? both / either : 0)} of those high in either.`;
   }
 
-  /** Jaccard overlap of two sets of high pairs, as the method's agreement has it. */
-  agree(left, right) {
-    const high = ({ data: { values, size }, found: { reach } }, i, j) => values[i * size + j] >= reach[i] || values[i * size + j] >= reach[j];
-    let [both, either] = [0, 0];
-    for (let i = 0; i < left.data.size; i++) {
-      for (let j = i + 1; j < left.data.size; j++) {
-        const [a, b] = [high(left, i, j), high(right, i, j)];
-        if (a && b) both++;
-        if (a || b) either++;
-      }
-    }
-    return `${both.toLocaleString("en")} pairs are high in both heads: ${percent(either ? both / either : 0)} of those high in either.`;
+  fill(side, reading, matrix, found) {
+    side.picker.update();
+    side.source.textContent = `${reading.model.name}, ${matrix.size} tokens`;
+    Object.assign(side, { data: matrix, found, reading });
+    side.matrix.show(matrix, { kind: this.session.state.values.reading, tokens: reading.tokens, reach: found.reach });
+    side.facts.replaceChildren(h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
+      ...summary(found).map(([name, high, all]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all))));
   }
 
   hover(side, i, j) {
@@ -72,3 +67,4 @@ export class Compare {
     });
   }
 }
+//# sourceURL=headscope/compare.js

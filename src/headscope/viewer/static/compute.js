@@ -29,13 +29,19 @@ export class Compute {
   ask(ask, question, give = []) {
     const id = ++this.number;
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, [resolve, reject]);
+      this.waiting.set(id, [resolve, reject, ask]);
       this.worker.postMessage({ ...question, ask, id }, give);
     });
   }
 
-  /** Drop the measures that are not begun: the question has changed. */
-  forget() {
-    this.worker.postMessage({ ask: "forget" });
+  /** Whether nothing is open but the measures, which nobody waits for. */
+  get idle() {
+    return [...this.waiting.values()].every(([, , ask]) => ask === "measure");
+  }
+
+  /** Tell the worker something that has no answer. */
+  tell(ask, fact = {}, give = []) {
+    this.worker.postMessage({ ...fact, ask }, give);
   }
 }
+//# sourceURL=headscope/compute.js

@@ -54,3 +54,4 @@ export function choice(label, options, chosen, choose) {
   group.choose(chosen);
   return group;
 }
+//# sourceURL=headscope/dom.js

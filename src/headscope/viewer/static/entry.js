@@ -55,3 +55,4 @@ export class Entry {
     }
   }
 }
+//# sourceURL=headscope/entry.js

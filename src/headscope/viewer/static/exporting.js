@@ -18,7 +18,7 @@ export function csvText(rows) {
 }
 
 /** The view on screen as an SVG element. */
-export function drawing(session, views) {
+export async function drawing(session, views) {
   const { state, reading } = session;
   const { view, reading: kind, rule, special, scale } = state.values;
   const caption = `${reading.model.name}, layer ${state.layer}, head ${state.head}: ${kind} similarity, high pairs ${rule}, special tokens ${special.replace("_", " ")}`;
@@ -39,11 +39,11 @@ export function drawing(session, views) {
 }
 
 export async function exportSvg(session, views) {
-  save(name(session, "svg"), "image/svg+xml", new XMLSerializer().serializeToString(drawing(session, views)));
+  save(name(session, "svg"), "image/svg+xml", new XMLSerializer().serializeToString(await drawing(session, views)));
 }
 
 export async function exportPng(session, views) {
-  const figure = drawing(session, views);
+  const figure = await drawing(session, views);
   const [width, height] = ["width", "height"].map((side) => Number(figure.getAttribute(side)));
   const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(figure)], { type: "image/svg+xml" }));
   const image = new Image();
@@ -82,3 +82,4 @@ function name(session, ending) {
   const head = view === "atlas" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
   return `headscope-${view}${head}.${ending}`;
 }
+//# sourceURL=headscope/exporting.js

@@ -2,14 +2,23 @@
 
 import { paint, scaleOf } from "headscope/colours.js";
 import { number, s, shortened } from "headscope/dom.js";
-import { boundaries, faintPairs } from "headscope/matrix.js";
+import { boundaries } from "headscope/matrix.js";
 
 const FONT = "Helvetica, Arial, sans-serif";
 const INK = "#1c1b1a";
 
-function picture(values, size, kind, range, faint = null) {
-  const canvas = paint(document.createElement("canvas"), values, size, scaleOf(kind, range, "light"), faint);
-  return canvas.toDataURL("image/png");
+/** A canvas as a data: address, encoded without holding up the page. */
+async function address(canvas) {
+  const blob = await new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  return new Promise((resolve) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(reader.result);
+    reader.readAsDataURL(blob);
+  });
+}
+
+function picture(values, size, kind, range, reach = null) {
+  return address(paint(document.createElement("canvas"), values, size, scaleOf(kind, range, "light"), reach));
 }
 
 function words(x, y, text, more = {}) {
@@ -22,15 +31,15 @@ function sheet(width, height, caption) {
 }
 
 /** Matrices of heads side by side, each {title, kind, matrix, tokens, reach}, seen through `view`. */
-export function matrixFigure(parts, caption, view = null) {
+export async function matrixFigure(parts, caption, view = null) {
   const { x, y, span } = view ?? { x: 0, y: 0, span: parts[0].matrix.size };
   const [plot, margin, top] = [Math.min(1400, Math.max(360, span * 9.5)), 90, 30];
   const drawing = sheet(parts.length * (plot + margin + 16), plot + margin + top + 44, caption);
-  parts.forEach(({ title, kind, matrix, tokens, reach }, part) => {
+  for (const [part, { title, kind, matrix, tokens, reach }] of parts.entries()) {
     const { values, size, positions, range } = matrix;
     const [left, above, cell] = [part * (plot + margin + 16) + margin, top + margin, plot / span];
     const clip = s("svg", { x: left, y: above, width: plot, height: plot, viewBox: `${x} ${y} ${span} ${span}` },
-      s("image", { width: size, height: size, href: picture(values, size, kind, range, faintPairs(reach ?? null)), "image-rendering": "pixelated", style: "image-rendering:pixelated" }));
+      s("image", { width: size, height: size, href: await picture(values, size, kind, range, reach), "image-rendering": "pixelated" }));
     drawing.append(clip);
     for (const at of boundaries(positions, tokens.sentence)) {
       const [column, row] = [left + (at - x) * cell, above + (at - y) * cell];
@@ -49,12 +58,12 @@ export function matrixFigure(parts, caption, view = null) {
       }
     }
     drawing.append(s("rect", { x: left, y: above, width: plot, height: plot, fill: "none", stroke: INK, "stroke-width": 0.5 }));
-    drawing.append(...legend(left, above + plot + 12, kind, range, title));
-  });
+    drawing.append(...await legend(left, above + plot + 12, kind, range, title));
+  }
   return drawing;
 }
 
-function legend(x, y, kind, range, title) {
+async function legend(x, y, kind, range, title) {
   const scale = scaleOf(kind, range, "light");
   const ramp = document.createElement("canvas");
   [ramp.width, ramp.height] = [256, 1];
@@ -66,20 +75,20 @@ function legend(x, y, kind, range, title) {
   return [
     words(x, y + 8, title),
     words(x + 180, y + 8, number(scale.from), { "text-anchor": "end" }),
-    s("image", { x: x + 184, y: y + 1, width: 100, height: 8, href: ramp.toDataURL(), preserveAspectRatio: "none" }),
+    s("image", { x: x + 184, y: y + 1, width: 100, height: 8, href: await address(ramp), preserveAspectRatio: "none" }),
     words(x + 288, y + 8, number(scale.to)),
   ];
 }
 
 /** All heads, layers down and heads across. */
-export function atlasFigure({ blocks, cells, ranges, shared }, { layers, heads }, kind, scale, caption) {
+export async function atlasFigure({ blocks, cells, ranges, shared }, { layers, heads }, kind, scale, caption) {
   const [step, left, top] = [60, 36, 50];
   const drawing = sheet(left + heads * step + 12, top + layers * step + 12, caption);
   for (let at = 0; at < layers * heads; at++) {
     const [row, column] = [Math.floor(at / heads), at % heads];
     const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
-    const href = picture(cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks), blocks, kind, range);
-    drawing.append(s("image", { x: left + column * step, y: top + row * step, width: step - 4, height: step - 4, href, style: "image-rendering:pixelated" }));
+    const href = await picture(cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks), blocks, kind, range);
+    drawing.append(s("image", { x: left + column * step, y: top + row * step, width: step - 4, height: step - 4, href, "image-rendering": "pixelated" }));
     if (row === 0) drawing.append(words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }));
     if (column === 0) drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
   }
@@ -102,3 +111,4 @@ export function textFigure(page, caption) {
   }
   return drawing;
 }
+//# sourceURL=headscope/figure.js

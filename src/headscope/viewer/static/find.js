@@ -36,3 +36,4 @@ export class Find {
     this.session.state.set({ token: found[at] });
   }
 }
+//# sourceURL=headscope/find.js

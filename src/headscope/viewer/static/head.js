@@ -50,7 +50,7 @@ export class Head {
     [this.main, this.found] = [main, found];
     this.panel.show(main, found);
     const reach = this.marks.firstChild.checked ? found.reach : null;
-    for (const kind of kinds) this.fill(kind, layer, head, asked, kind === kinds[0] ? reach : null);
+    await Promise.all(kinds.map((kind) => this.fill(kind, layer, head, asked, kind === kinds[0] ? reach : null)));
   }
 
   async fill(kind, layer, head, asked, reach) {
@@ -101,3 +101,4 @@ export class Head {
     this.viewport.zoom(factor, 0.5, 0.5);
   }
 }
+//# sourceURL=headscope/head.js

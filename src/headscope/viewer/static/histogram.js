@@ -48,3 +48,4 @@ export function histogram({ all, high }) {
   );
   return drawing;
 }
+//# sourceURL=headscope/histogram.js

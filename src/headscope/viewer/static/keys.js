@@ -69,3 +69,4 @@ export function listenToKeys(session, actions) {
     does();
   });
 }
+//# sourceURL=headscope/keys.js

@@ -65,14 +65,17 @@ export async function start(root) {
   const stage = h("main", {}, h("p", { class: "waiting" }, "Reading …"));
   root.replaceChildren(top.element, problem, stage, entry.element, help.element);
 
+  let showing = 0; // views that are being brought up to date
   const show = async (changed) => {
     top.update();
     if (!session.reading) return;
     problem.hidden = true;
+    showing++;
     const view = views[state.values.view];
     const entered = stage.firstChild !== view.element;
     if (entered) stage.replaceChildren(view.element);
     await view.update(entered ? null : changed).catch(fail);
+    showing--;
   };
   state.listeners.push((changed) => show(changed));
   session.listeners.push(() => show(null));
@@ -85,7 +88,7 @@ export async function start(root) {
     zoom: (factor) => { if (state.values.view === "head") views.head.zoom(factor); },
   });
   // For the browser's console and for tests: what is on screen, and the colours it is shown in.
-  globalThis.headscope = { session, views, colours: (kind, range) => scaleOf(kind, range, theme()) };
+  globalThis.headscope = { session, views, idle: () => showing === 0 && session.compute.idle, colours: (kind, range) => scaleOf(kind, range, theme()) };
   try {
     await (session.source.canRead ? entry.start() : session.open());
   } catch (error) {
@@ -93,3 +96,4 @@ export async function start(root) {
     fail(error);
   }
 }
+//# sourceURL=headscope/main.js

@@ -57,7 +57,7 @@ export class Matrix {
   show({ values, size, positions, range }, { kind, tokens, reach = null, pinned = null }) {
     Object.assign(this, { values, size, positions, range, kind, tokens, reach, pinned });
     this.scale = scaleOf(kind, range, theme());
-    paint(this.image, values, size, this.scale, faintPairs(reach));
+    paint(this.image, values, size, this.scale, reach);
     this.margin = this.labelled ? widestLabel(tokens) : 1;
     if (this.viewport.size !== size) this.viewport.reset(size);
     this.draw();
@@ -223,14 +223,6 @@ export class Matrix {
   }
 }
 
-/**
- * C is symmetric, so half of it is enough to see all of it: above the diagonal the pairs that are
- * not high recede.
- */
-export function faintPairs(reach) {
-  return reach === null ? null : (i, j, value) => j > i && value < reach[i] && value < reach[j];
-}
-
 const widths = new WeakMap();
 
 /** Room for the labels of a text, in CSS pixels: the widest, within bounds. */
@@ -257,3 +249,4 @@ function line(context, x1, y1, x2, y2) {
   context.moveTo(x1, y1);
   context.lineTo(x2, y2);
 }
+//# sourceURL=headscope/matrix.js

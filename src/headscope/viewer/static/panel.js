@@ -57,9 +57,16 @@ export class Panel {
       h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
       ...summary(found).map(([name, high, all]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all))));
     this.distances.replaceChildren(histogram(found));
-    this.focus.replaceChildren(focusTable(this.session.reading.header, this.session.state.layer, this.session.state.head));
+    this.attend();
     this.list.replaceChildren(...found.pairs.slice(0, 100).map(([i, j, value]) => this.row(i, j, value)));
     this.read();
+  }
+
+  async attend() {
+    const { reading, state } = this.session;
+    const [layer, head] = [state.layer, state.head];
+    const focus = await this.session.focus(reading).catch((error) => ({ error }));
+    if (reading === this.session.reading && layer === state.layer && head === state.head) this.focus.replaceChildren(focusTable(focus, layer, head));
   }
 
   row(i, j, value) {
@@ -102,8 +109,8 @@ export class Panel {
 }
 
 /** The targets that get most of a head's attention, with what they would get by chance. */
-function focusTable({ focus }, layer, head) {
-  if (!focus) return h("p", { class: "hint" }, "This family of models does not show its attention weights.");
+function focusTable(focus, layer, head) {
+  if (!focus || focus.error) return h("p", { class: "hint" }, focus?.error.message ?? "This family of models does not show its attention weights.");
   const masses = focus.mass[layer - 1][head - 1];
   const most = focus.targets.map((target, k) => [target, masses[k], focus.chance[k]]).filter(([, , chance]) => chance > 0)
     .sort(([, a], [, b]) => b - a).slice(0, 4);
@@ -128,3 +135,4 @@ export function headPicker(session, layer, head, chosen = () => [session.state.l
   };
   return { element: h("div", { class: "picker" }, layers, heads), update };
 }
+//# sourceURL=headscope/panel.js

@@ -23,7 +23,8 @@ export class Reader {
       const index = this.indexOf(event.target);
       if (index !== undefined) this.pin(index);
     });
-    this.watcher = new ResizeObserver(() => this.drawArcs());
+    this.sheet.addEventListener("scroll", () => this.shade(this.index, this.partner));
+    this.watcher = new ResizeObserver(() => this.shade(this.index, this.partner));
     this.watcher.observe(this.sheet);
   }
 
@@ -97,13 +98,30 @@ export class Reader {
     this.index = index;
     this.partner = partner;
     if (index !== undefined) this.scale = this.rowScale(index);
-    this.spans.forEach((span, k) => {
+    const [first, last] = this.seen();
+    this.spans.slice(first, last).forEach((span, offset) => {
+      const k = first + offset;
       const value = index === undefined ? null : values[index * size + k];
       span.style.backgroundColor = value === null ? "" : cssColour(this.scale, value);
       span.style.color = value === null ? "" : isPale(this.scale, value) ? "#111" : "#fff";
       span.classList.toggle("chosen", k === index);
     });
     this.drawArcs();
+  }
+
+  /** Which tokens are on screen, with some to spare: the rest is shaded when it is scrolled to. */
+  seen() {
+    const [top, bottom] = [this.sheet.scrollTop - 200, this.sheet.scrollTop + this.sheet.clientHeight + 200];
+    const after = (height) => {
+      let [low, high] = [0, this.spans.length];
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (this.spans[middle].offsetTop < height) low = middle + 1;
+        else high = middle;
+      }
+      return low;
+    };
+    return [after(top), after(bottom)];
   }
 
   /** From the least to the most similar of the other tokens, so that every token shades the text. */
@@ -149,3 +167,4 @@ export class Reader {
     return this.partners(index).map((k) => shortened(this.session.reading.tokens.word[this.matrix.positions[k]], 24));
   }
 }
+//# sourceURL=headscope/reader.js

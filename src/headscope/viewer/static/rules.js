@@ -55,3 +55,4 @@ export function stepOf({ name, number }) {
   const share = log ? Math.log(number / low) / Math.log(high / low) : (number - low) / (high - low);
   return Math.round(Math.min(1, Math.max(0, share)) * STEPS);
 }
+//# sourceURL=headscope/rules.js

@@ -23,9 +23,12 @@ export class Session {
 
   /** Open a reading: the one inside the page, or one that the server makes of a text. */
   async open(request = {}, place = 0) {
-    const { buffer, base64 } = await this.source.reading(request);
     const id = `${place}:${this.compute.number}`;
-    const { header } = await this.compute.ask("open", { reading: id, buffer, base64 }, buffer ? [buffer] : []);
+    for await (const part of this.source.parts(request)) {
+      this.compute.tell("part", { reading: id, part }, part instanceof ArrayBuffer ? [part] : []);
+    }
+    const { header } = await this.compute.ask("open", { reading: id });
+    if (this.opened[place]) this.compute.tell("close", { reading: this.opened[place].id });
     this.opened[place] = { id, request, header, tokens: header.tokens, model: header.model };
     if (place === 0) {
       const short = this.source.canRead && request.text.length <= SHORT_TEXT;
@@ -64,6 +67,18 @@ export class Session {
     return this.once("pairs", { ...this.question(reading, layer, head), rule, most });
   }
 
+  /** Where every head's attention goes: in a saved page from the start, else asked for once. */
+  focus(reading) {
+    reading.focus ??= reading.header.focus === undefined ? this.source.focus(reading.request) : Promise.resolve(reading.header.focus);
+    return reading.focus;
+  }
+
+  /** How many pairs are high in both of two heads of one text, and in either. */
+  agreement(reading, first, second) {
+    const rule = parseRule(this.state.values.rule);
+    return this.once("agreement", { rule, questions: [first, second].map(([layer, head]) => this.question(reading, layer, head)) });
+  }
+
   async attention(reading, layer, head) {
     if (!this.source.attention) throw new Error(this.source.attentionNote);
     const buffer = await this.source.attention(reading.request, layer, head);
@@ -80,7 +95,7 @@ export class Session {
   measures(tell) {
     const { reading: kind, special, rule } = this.state.values;
     const { layers, heads } = this.reading.model;
-    this.compute.forget();
+    this.compute.tell("forget"); // what was asked under another question
     const places = Array.from({ length: layers * heads }, (_, at) => [Math.floor(at / heads) + 1, at % heads + 1]);
     const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
     for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
@@ -101,3 +116,4 @@ export class Session {
     return this.cache.get(key);
   }
 }
+//# sourceURL=headscope/session.js

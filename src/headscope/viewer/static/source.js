@@ -12,10 +12,13 @@ class SavedPage {
     this.blocks = blocks;
   }
 
-  async reading() {
-    const base64 = this.blocks.map((block) => block.textContent);
-    for (const block of this.blocks) block.remove(); // tens of megabytes, now in the worker
-    return { base64 };
+  /** Block by block: all at once, tens of megabytes would hold up the page. */
+  async *parts() {
+    for (const block of this.blocks) {
+      yield block.textContent;
+      block.remove();
+      await new Promise((resolve) => setTimeout(resolve));
+    }
   }
 }
 
@@ -54,9 +57,12 @@ class Server {
     return (await answered(fetch("/api/session"))).json();
   }
 
-  async reading({ model, text }) {
-    const buffer = await (await answered(post("/api/read", { model, text }))).arrayBuffer();
-    return { buffer };
+  async *parts({ model, text }) {
+    yield await (await answered(post("/api/read", { model, text }))).arrayBuffer();
+  }
+
+  async focus({ model, text }) {
+    return (await (await answered(post("/api/focus", { model, text }))).json()).focus;
   }
 
   async attention({ model, text }, layer, head) {
@@ -90,3 +96,4 @@ export function findSource() {
   if (notebook) return new Notebook(blocks, notebook);
   return blocks.length ? new SavedPage(blocks) : new Server();
 }
+//# sourceURL=headscope/source.js

@@ -63,3 +63,4 @@ function fromAddress() {
   }
   return found;
 }
+//# sourceURL=headscope/state.js

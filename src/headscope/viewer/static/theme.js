@@ -26,3 +26,4 @@ dark.addEventListener("change", tell);
 export function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
+//# sourceURL=headscope/theme.js

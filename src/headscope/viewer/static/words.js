@@ -50,3 +50,4 @@ export function summary({ all, high }) {
   ];
   return lines;
 }
+//# sourceURL=headscope/words.js

@@ -3,14 +3,16 @@
 // comes first; the measures of all heads are worked out one head at a time in between.
 
 const readings = new Map();
+const parts = new Map(); // of readings on their way: bytes
 const matrices = new Map(); // the last few, since a slider asks about the same one again
 const urgent = [];
 const patient = [];
 let awake = false;
 
 const answers = {
-  open({ reading, buffer, base64 }) {
-    const bytes = buffer ? new Uint8Array(buffer) : decoded(base64);
+  open({ reading }) {
+    const bytes = joined(parts.get(reading));
+    parts.delete(reading);
     const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
     const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
     const halves = new Uint16Array(bytes.buffer, bytes.byteOffset + 4 + length);
@@ -45,6 +47,23 @@ const answers = {
     const reach = thresholds(C, positions.length, rule);
     const counts = countPairs(C, positions, tokens, reach);
     return { ...counts, reach, pairs: listPairs(C, positions, reach, most) };
+  },
+
+  agreement({ rule, questions }) {
+    const [a, b] = questions.map((question) => {
+      const { C, positions } = matrixOf(question);
+      return { C, reach: thresholds(C, positions.length, rule), count: positions.length };
+    });
+    const isHigh = ({ C, reach, count }, i, j) => C[i * count + j] >= reach[i] || C[i * count + j] >= reach[j];
+    let [both, either] = [0, 0];
+    for (let i = 0; i < a.count; i++) {
+      for (let j = i + 1; j < a.count; j++) {
+        const [first, second] = [isHigh(a, i, j), isHigh(b, i, j)];
+        if (first && second) both++;
+        if (first || second) either++;
+      }
+    }
+    return { both, either };
   },
 
   attention({ reading, buffer, special }) {
@@ -102,11 +121,23 @@ function sample(cells, blocks) {
   return Float32Array.from(some);
 }
 
-function decoded(parts) {
-  const texts = parts.map((part) => atob(part));
-  const bytes = new Uint8Array(texts.reduce((sum, text) => sum + text.length, 0));
+/** A part of a reading: bytes from the server, or a block of base64 from a saved page. */
+function decoded(part) {
+  if (typeof part !== "string") return new Uint8Array(part);
+  const text = atob(part);
+  const bytes = new Uint8Array(text.length);
+  for (let c = 0; c < text.length; c++) bytes[c] = text.charCodeAt(c);
+  return bytes;
+}
+
+function joined(pieces) {
+  if (pieces.length === 1) return pieces[0];
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
   let at = 0;
-  for (const text of texts) for (let c = 0; c < text.length; c++) bytes[at++] = text.charCodeAt(c);
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
   return bytes;
 }
 
@@ -132,6 +163,15 @@ function passable(buffer) {
 onmessage = ({ data: message }) => {
   if (message.ask === "forget") {
     patient.length = 0; // measures nobody waits for any more
+    return;
+  }
+  if (message.ask === "close") {
+    readings.delete(message.reading);
+    return;
+  }
+  if (message.ask === "part") {
+    if (!parts.has(message.reading)) parts.set(message.reading, []);
+    parts.get(message.reading).push(decoded(message.part));
     return;
   }
   (message.ask === "measure" ? patient : urgent).push(message);
