@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import byte_level, metaspace, tiny_bert, wordpiece
 
 import headscope as hs
+from conftest import byte_level, metaspace, tiny_bert, wordpiece
 from headscope.viewer.packed import CannotShow, packed, packed_attention
 
 HOSTILE = [
@@ -87,7 +87,7 @@ def test_a_text_too_long_for_a_browser_is_refused_with_what_to_do(
     tiny: hs.Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headscope.viewer.packed.MOST_TOKENS", 20)
-    with pytest.raises(CannotShow, match=r"up to 20 tokens .* has 42\. Read a part of it"):
+    with pytest.raises(CannotShow, match=r"up to 20 tokens .* has 82\. Read a part of it"):
         packed(tiny.read("the lamp " * 20))
 
 
