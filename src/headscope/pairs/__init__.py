@@ -92,17 +92,11 @@ def pair_statistics(
         )
     chosen = backend if backend != "auto" else "cuda" if z.is_cuda else "cpu"
     if chosen == "cuda":
-        from headscope.pairs import cuda
-
-        compute = cuda.pair_statistics
+        from headscope.pairs.cuda import pair_statistics as compute
     elif chosen == "cpu":
-        from headscope.pairs import cpu
-
-        compute = cpu.pair_statistics
+        from headscope.pairs.cpu import pair_statistics as compute
     elif chosen == "reference":
-        from headscope.pairs import reference
-
-        compute = reference.pair_statistics
+        from headscope.pairs.reference import pair_statistics as compute
     else:
         raise ValueError(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
     return compute(z, batch, rules, reading=reading, special=special, top=top, layer=layer)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.chance import TextChance, chance_pairs, text_chance
-from headscope.pairs.distances import into_bins
 from headscope.pairs.rules import Nearest, Peak, Rule, Sigma
 from headscope.pairs.statistics import Counts, HighPairs, PairStatistics, TopPairs, Values
 from headscope.pairs.tokens import Reading, Special
@@ -25,7 +24,8 @@ class HighNumbers:
 
     reach: Values  # (B, H) threshold
     counters: Counts  # (B, H, COUNTERS)
-    by_distance: Counts  # (B, H, S)
+    by_distance: Counts  # (B, H, D)
+    expected: Values  # (B, H) inside one sentence, if only the distances were kept
     taking_part: Counts  # (B, H, S)
     sums: Values  # (B, H, 2) over related and unrelated high pairs
 
@@ -36,8 +36,8 @@ class PairNumbers:
 
     exponent: npt.NDArray[np.int32]  # (B, H)
     shift: Values  # (B, H)
-    sums: Values  # (B, H, S) by distance, of C - shift
-    squares: Values  # (B, H, S) by distance, of (C - shift)²
+    sums: Values  # (B, H, D) by distance, of C - shift
+    squares: Values  # (B, H, D) by distance, of (C - shift)²
     unrelated: Values  # (B, H, 2) the same two sums over unrelated pairs
     extremes: Values  # (B, H, 2) minimum and maximum
     high: tuple[HighNumbers, ...]
@@ -85,11 +85,7 @@ def assemble(
     special: Special,
 ) -> PairStatistics:
     """Scale back, bin the distances and put chance beside."""
-    texts = batch_chance(batch, special)
-    chance = chance_pairs(texts)
-    size = numbers.sums.shape[-1]
-    at_distance = np.stack([_padded(text.at_distance, size) for text in texts])[:, None]  # (B,1,S)
-    inside = np.stack([_padded(text.inside_share, size) for text in texts])[:, None]  # (B,1,S)
+    chance = batch.remember(("pairs", special), lambda: chance_pairs(batch_chance(batch, special)))
     count = chance.count[:, None]  # (B, 1)
     once, twice = 2 * numbers.exponent, 4 * numbers.exponent  # (B, H)
     shift = numbers.shift  # (B, H)
@@ -107,7 +103,9 @@ def assemble(
     total, square = numbers.sums.sum(-1), numbers.squares.sum(-1)  # (B, H)
     mean, variance = mean_and_variance(count, shift, total, square, numbers.extremes)
     none = np.broadcast_to(count == 0, mean.shape)
-    by_distance = unshifted(at_distance, shift[..., None], numbers.sums, numbers.squares)
+    by_distance = unshifted(
+        chance.by_distance[:, None], shift[..., None], numbers.sums, numbers.squares
+    )
     far, near = numbers.unrelated, np.stack([total, square], -1) - numbers.unrelated  # (B, H, 2)
     apart = chance.unrelated[:, None]  # (B, 1)
     unrelated = unshifted(apart, shift, far[..., 0], far[..., 1])
@@ -119,9 +117,9 @@ def assemble(
             rule=rule,
             threshold=np.where(unknown, np.nan, np.ldexp(counted.reach, once)),
             count=counted.counters[..., COUNT],
-            by_distance=into_bins(counted.by_distance),
+            by_distance=counted.by_distance,
             same_sentence=counted.counters[..., SAME_SENTENCE],
-            same_sentence_expected=(counted.by_distance * inside).sum(-1),
+            same_sentence_expected=counted.expected,
             same_token=counted.counters[..., SAME_TOKEN],
             same_word=counted.counters[..., SAME_WORD],
             special=counted.counters[..., SPECIAL],
@@ -143,8 +141,8 @@ def assemble(
         variance=true(variance, twice),
         minimum=true(numbers.extremes[..., 0], once),
         maximum=true(numbers.extremes[..., 1], once),
-        sum_by_distance=into_bins(by_distance[0]),
-        square_by_distance=into_bins(by_distance[1]),
+        sum_by_distance=by_distance[0],
+        square_by_distance=by_distance[1],
         related_sum=related[0],
         related_square=related[1],
         unrelated_sum=unrelated[0],
@@ -152,7 +150,3 @@ def assemble(
         high=tuple(high(rule, counted) for rule, counted in zip(rules, numbers.high, strict=True)),
         top=top and TopPairs(top.first, top.second, np.ldexp(top.value, once[..., None])),
     )
-
-
-def _padded(values: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-    return np.pad(values, (0, size - len(values)))

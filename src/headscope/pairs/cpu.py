@@ -25,6 +25,8 @@ from headscope.pairs.assemble import (
     simple_reach,
 )
 from headscope.pairs.batch import TokenBatch, labels
+from headscope.pairs.chance import TextChance
+from headscope.pairs.distances import DISTANCE_BINS, into_bins
 from headscope.pairs.rules import Nearest, Quantile, Rule
 from headscope.pairs.statistics import PairStatistics, TopPairs
 from headscope.pairs.tokens import PairTokens, Reading, Special
@@ -69,9 +71,9 @@ class Panels:
 class _Text:
     """The tokens of a text as the passes read them."""
 
-    def __init__(self, tokens: PairTokens, special: Special, count: int) -> None:
+    def __init__(self, tokens: PairTokens, special: Special, chance: TextChance) -> None:
         kept = tokens.kept(special)
-        self.count = count  # of pairs
+        self.count, self.inside_share = chance.count, chance.inside_share  # of pairs, (S,)
         self.members = torch.from_numpy(kept)  # (S,)
         self.left_out = np.flatnonzero(~kept)
         self.kept = kept.astype(np.float32)  # (S,)
@@ -82,7 +84,7 @@ class _Text:
 
 def _texts(batch: TokenBatch, special: Special) -> list[_Text]:
     chance = batch_chance(batch, special)
-    return [_Text(t, special, c.count) for t, c in zip(batch.texts, chance, strict=True)]
+    return [_Text(t, special, c) for t, c in zip(batch.texts, chance, strict=True)]
 
 
 class _Numbers:
@@ -96,10 +98,18 @@ class _Numbers:
             return np.zeros((texts, heads, *shape), np.int64)
 
         self.exponent, self.shift = np.zeros((texts, heads), np.int32), floats()
-        self.sums, self.squares, self.unrelated = floats(size), floats(size), floats(2)
+        self.sums, self.squares = floats(DISTANCE_BINS), floats(DISTANCE_BINS)
+        self.unrelated = floats(2)
         self.extremes = floats(2)
         self.high = tuple(
-            HighNumbers(floats(), counts(COUNTERS), counts(size), counts(size), floats(2))
+            HighNumbers(
+                reach=floats(),
+                counters=counts(COUNTERS),
+                by_distance=counts(DISTANCE_BINS),
+                expected=floats(),
+                taking_part=counts(size),
+                sums=floats(2),
+            )
             for _ in range(rules)
         )
         self.top = TopPairs(counts(top) - 1, counts(top) - 1, floats(top) + np.nan)
@@ -164,7 +174,7 @@ def _head(
 ) -> None:
     """Every number of one head of one text."""
     size, panels = len(vectors), Panels(vectors, text.left_out)
-    sums, squares = numbers.sums[at][:size], numbers.squares[at][:size]  # (S,)
+    sums, squares = np.zeros(size), np.zeros(size)  # (S,) by distance
     shift = numbers.shift[at]
     extremes = np.array([-passes.BLANK, passes.BLANK], np.float32)
     kinds = (text.sentence, text.word, text.ordinary)
@@ -173,6 +183,7 @@ def _head(
             *panel, shift, text.kept, *kinds, sums, squares, numbers.unrelated[at], extremes
         )
     numbers.extremes[at] = extremes
+    numbers.sums[at], numbers.squares[at] = into_bins(np.stack([sums, squares]))
     mean, variance = mean_and_variance(
         np.array(text.count), shift, sums.sum(), squares.sum(), numbers.extremes[at]
     )
@@ -189,11 +200,14 @@ def _head(
             else:
                 high.reach[at] = simple_reach(rule, mean, variance, numbers.extremes[at][1])
             reach = np.full(size, round_up(high.reach[at]))  # (S,)
-        counted = (high.counters[at], high.by_distance[at], high.taking_part[at], high.sums[at])
+        by_distance = np.zeros(size, np.int64)  # (S,)
+        counted = (high.counters[at], by_distance, high.taking_part[at], high.sums[at])
         for panel in panels:
             passes.count_high(
                 *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counted
             )
+        high.by_distance[at] = into_bins(by_distance)
+        high.expected[at] = by_distance @ text.inside_share
     if number:
         _find_top(panels, np.float32(values[number]), number, numbers.top, at)
 

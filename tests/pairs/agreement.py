@@ -1,0 +1,72 @@
+"""When two backends agree: used by the tests and by benchmarks/check_gpu.py, so without pytest."""
+
+import dataclasses
+
+import numpy as np
+
+from headscope.pairs import ChancePairs, Nearest, PairTokens, Quantile, TopPairs, reference
+
+
+def some_tokens(rng, size, *, sentences=None, types=12):
+    """Tokens like those of a text: special at both ends, sentences in order, words that repeat."""
+    special = np.zeros(size, bool)
+    special[:1] = special[-1:] = size > 2
+    sentence = np.cumsum(rng.random(size) < 0.06) if sentences is None else np.zeros(size, int)
+    ids = rng.integers(0, types, size)
+    words = np.where(rng.random(size) < 0.1, -1, ids % 7)
+    return PairTokens(np.where(special, -1, sentence), ids, np.where(special, -1, words), special)
+
+
+def fields_of(statistics, name=""):
+    """Every array of a result, with its name."""
+    for field in dataclasses.fields(statistics):
+        value = getattr(statistics, field.name)
+        if isinstance(value, np.ndarray):
+            yield f"{name}{field.name}", value
+        elif isinstance(value, tuple):
+            for n, each in enumerate(value):
+                yield from fields_of(each, f"{name}{field.name}[{n}].")
+        elif isinstance(value, ChancePairs | TopPairs):
+            yield from fields_of(value, f"{name}{field.name}.")
+
+
+def assert_same_bits(one, other):
+    """Two runs gave the same bits."""
+    for (name, left), (_, right) in zip(fields_of(one), fields_of(other), strict=True):
+        assert np.array_equal(left, right, equal_nan=True), f"{name} differs"
+
+
+def assert_agree(want, got, *, digits=1e-5, skip=()):
+    """Counts are equal and sums agree to some digits of the largest they could be."""
+    largest = np.nanmax(np.abs([want.minimum, want.maximum]), axis=0, initial=0)  # (B, H)
+    count = want.chance.count[:, None] + 1  # (B, 1)
+    for (name, left), (_, right) in zip(fields_of(want), fields_of(got), strict=True):
+        if any(name.startswith(part) for part in skip):
+            continue
+        assert left.shape == right.shape, f"{name}: {left.shape} is not {right.shape}"
+        if left.dtype.kind == "i":
+            assert np.array_equal(left, right), f"{name}: {left} is not {right}"
+            continue
+        if "expected" in name:
+            bound = digits * (1 + np.abs(left))
+        elif "sum" in name or "square" in name:
+            bound = digits * largest * count * (largest if "square" in name else 1)
+        else:
+            bound = digits * largest * (largest if name == "variance" else 1)
+        bound = bound.reshape(bound.shape + (1,) * (left.ndim - bound.ndim))
+        ok = (np.abs(left - right) <= bound) | (np.isnan(left) & np.isnan(right)) | (left == right)
+        assert ok.all(), f"{name}: {left[~ok][:3]} is not {right[~ok][:3]}"
+
+
+def undecided(C, rule, kept, slack):
+    """Whether rounding by `slack` of the largest similarity could change which pairs are high."""
+    pairs = reference.all_pairs(kept)
+    if not pairs.any():
+        return False
+    reach, room = reference.thresholds(C, rule, kept), slack * np.abs(C[pairs]).max()
+    if isinstance(rule, Nearest):
+        partners = pairs | pairs.T
+        close = partners & (np.abs(C - reach[:, None]) <= room)
+        return bool((close.sum(1) > 1).any())
+    close = np.abs(C[pairs] - reach[0]) <= room
+    return bool(close.sum() > (1 if isinstance(rule, Quantile) else 0))
