@@ -59,7 +59,7 @@ export class Reader {
   write() {
     const { tokens, header } = this.session.reading;
     const hide = this.session.state.values.special === "left_out";
-    this.spans = [];
+    Object.assign(this, { spans: [], matrix: null, index: undefined }); // of the text before
     const parts = [];
     tokens.shown.forEach((shown, position) => {
       if (tokens.before[position]) parts.push(tokens.before[position]);

@@ -28,8 +28,12 @@ export class Session {
       this.compute.tell("part", { reading: id, part }, part instanceof ArrayBuffer ? [part] : []);
     }
     const { header } = await this.compute.ask("open", { reading: id });
-    if (this.opened[place]) this.compute.tell("close", { reading: this.opened[place].id });
+    const before = this.opened[place];
     this.opened[place] = { id, request, header, tokens: header.tokens, model: header.model };
+    if (before) {
+      if (place === 0) this.compute.tell("forget");
+      this.compute.ask("close", { reading: before.id }); // in its turn, after what is still asked of it
+    }
     if (place === 0) {
       const short = this.source.canRead && request.text.length <= SHORT_TEXT;
       const text = short && request.text !== this.firstText ? request.text : "";
@@ -100,7 +104,7 @@ export class Session {
     const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
     for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
       const question = { reading: this.reading.id, kind, special, rule: parseRule(rule), layer, head };
-      this.compute.ask("measure", question).then((measures) => tell(layer, head, measures));
+      this.compute.ask("measure", question).then((measures) => measures && tell(layer, head, measures));
     }
   }
 

@@ -20,6 +20,11 @@ const answers = {
     return { header };
   },
 
+  close({ reading }) {
+    readings.delete(reading);
+    return {};
+  },
+
   thumbnails({ reading, kind, special, blocks: most }) {
     const opened = readings.get(reading);
     const { layers, heads, head_size: d } = opened.header.model;
@@ -162,11 +167,8 @@ function passable(buffer) {
 
 onmessage = ({ data: message }) => {
   if (message.ask === "forget") {
-    patient.length = 0; // measures nobody waits for any more
-    return;
-  }
-  if (message.ask === "close") {
-    readings.delete(message.reading);
+    // Measures that nobody waits for any more.
+    for (const { id } of patient.splice(0)) postMessage({ id, answer: null });
     return;
   }
   if (message.ask === "part") {
