@@ -13,8 +13,11 @@ import headscope as hs
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
+PAGES = ("report.html", "reading.html")
+
+
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     code = "from headscope.cli import main; main()"
     done = subprocess.run(
@@ -25,8 +28,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     assert "12 layers × 12 heads × 16" in done.stdout
-    assert (folder / "reading.html").as_uri() in done.stderr.replace("\n", "")
-    return folder / "reading.html"
+    for page in PAGES:
+        assert (folder / page).as_uri() in done.stderr.replace("\n", "")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +54,11 @@ def test_the_specimen_reads_the_sample_text(specimen: hs.Scope) -> None:
 
 
 @pytest.mark.browser
-def test_the_page_opens_from_disk_and_asks_for_nothing_else(page: Path, browser: object) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_from_disk_and_asks_for_nothing_else(
+    demo: Path, browser: object, name: str
+) -> None:
+    page = demo / name
     tab = browser.new_page(viewport={"width": 1280, "height": 800})  # type: ignore[attr-defined]
     asked: list[str] = []
     said: list[str] = []

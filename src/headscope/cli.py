@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from headscope import __version__
 from headscope.errors import CannotRead, HeadscopeError
+from headscope.report_command import figure, report
 from headscope.study_command import compare, study
 
 app = typer.Typer(
@@ -89,9 +90,9 @@ def read(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for what the demo makes.")] = Path("demo"),
 ) -> None:
-    """Read the sample text with the specimen, and write a page about it."""
+    """Read and study the sample text with the specimen, and write pages about it."""
     from headscope.report.terminal import summary
-    from headscope.sample import sample_text
+    from headscope.sample import SAMPLE, sample_text
     from headscope.scope import load
 
     _say("Reading the sample text with the specimen …")
@@ -99,8 +100,14 @@ def demo(
     result = scope.read(sample_text())
     Console().print(summary(result, result.high_pairs(scope.shape.layers, 1)))
     out.mkdir(parents=True, exist_ok=True)
-    page = result.save(out / "reading.html")
-    _say(f"\nOpen this page in a browser: {page.resolve().as_uri()}")
+    viewer = result.save(out / "reading.html")
+    _say("\nStudying its paragraphs: every measure, with chance levels and intervals …")
+    page = scope.study(SAMPLE, out / "study", cut="paragraph").report(out / "report.html")
+    _say("\nOpen these pages in a browser:")
+    _say(f"  what every head does       {page.resolve().as_uri()}")
+    _say(f"  look into the text itself  {viewer.resolve().as_uri()}")
+    if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open the report now?"):
+        typer.launch(page.resolve().as_uri())
 
 
 @app.command()
@@ -148,6 +155,45 @@ def view(
 
 
 @app.command()
+def segment(
+    source: Annotated[str, typer.Argument(help="A text, a file, or - for standard input.")],
+    model: Model = None,
+    level: Annotated[str, typer.Option(help="topic or sentence.")] = "topic",
+    n: Annotated[
+        int | None, typer.Option("--n", "-n", help="Number of segments.", show_default="by itself")
+    ] = None,
+    granularity: Annotated[float, typer.Option(help="Above 1: more segments.")] = 1.0,
+    segmenter: Annotated[
+        Path | None, typer.Option(help="A file from fit_segmenter().save().")
+    ] = None,
+    language: Annotated[str, typer.Option(help="For finding sentences.")] = "en",
+    offsets: Annotated[bool, typer.Option(help="Print only where segments begin and end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Cut a text where its meaning turns. Into a pipe it writes one segment a line."""
+    from headscope.scope import load
+    from headscope.segment.terminal import print_segments
+
+    text = _text_of(source)
+    found = load(model, device=device).segment(
+        text,
+        level=level,
+        n=n,
+        granularity=granularity,
+        segmenter=segmenter,
+        language=language,
+        progress=sys.stderr.isatty(),
+    )
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), ensure_ascii=False))
+    elif offsets:
+        typer.echo("\n".join(f"{start}\t{end}" for start, end in found.offsets))
+    else:
+        print_segments(found)
+
+
+@app.command()
 def models(
     model: Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -165,6 +211,8 @@ def models(
 
 app.command()(study)
 app.command()(compare)
+app.command()(report)
+app.command()(figure)
 
 
 def _text_of(source: str) -> str:

@@ -4,9 +4,11 @@ It repeats names and words, quotes speech, abbreviates and lists, so that every 
 something to find; and it is short enough for the specimen to read at once.
 """
 
-from importlib.resources import files
+from pathlib import Path
+
+SAMPLE = Path(__file__).parent / "data" / "sample.txt"
 
 
 def sample_text() -> str:
     """The sample text that comes with headscope."""
-    return files("headscope").joinpath("data/sample.txt").read_text(encoding="utf-8")
+    return SAMPLE.read_text(encoding="utf-8")

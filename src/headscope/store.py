@@ -154,6 +154,14 @@ class Study:
                 connection.register(name, self.table(name))
             return connection.sql(query).to_arrow_table()
 
+    def report(self, path: str | Path) -> Path:
+        """Write the report: one page that needs no other file."""
+        from headscope.report.study_page import study_page
+
+        path = Path(path)
+        path.write_text(study_page(self), encoding="utf-8")
+        return path
+
     def __repr__(self) -> str:
         said = self.manifest
         corpus, model = said["corpus"], said["model"]
