@@ -69,5 +69,9 @@ def test_a_page_opens_from_disk_and_asks_for_nothing_else(
     assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [page.as_uri()]
     assert said == []
     assert "specimen" in tab.title().lower() or "specimen" in tab.inner_text("body")
+    if name == "report.html":
+        tab.click("text=Every head")
+        tab.click(".cell >> nth=30")
+        assert tab.locator("#head-3-7").is_visible()  # its card has opened
     wide = tab.evaluate("document.documentElement.scrollWidth")
     assert wide <= 1280

@@ -79,7 +79,7 @@ def test_the_report_says_the_verdicts_first_and_every_head(study: Study) -> None
     for row in study.table("findings").to_pylist():
         assert row["verdict"] in ("holds", "does not hold", "undecided")
         assert row["says"] in page
-    assert len(re.findall(r"<details id='head-\d+-\d+'>", page)) == 144
+    assert len(re.findall(r"<div id='head-\d+-\d+'>", page)) == 144
     assert page.count("<svg") == 10 - 1  # all but the chart of the findings, which are a table
     assert "headscope study sample.txt --out STUDY --document paragraph" in page
 

@@ -151,7 +151,7 @@ def _findings(claims: list[Row]) -> str:
     return (
         "<p>Each claim of the paper, the number that tests it, and a verdict by a fixed rule: it "
         "holds when the whole interval lies above the threshold, the trend over layers goes the "
-        "right way, and random weights do not do the same.</p>"
+        "right way, and random weights, where they were run, do not do the same.</p>"
         f"<div class='wide'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
@@ -235,14 +235,15 @@ def _card(row: Row, anchors: list[Row], examples: list[Row]) -> str:
     pairs = "".join(
         f"<li><span class='n'>{e['similarity']:.3g}</span> {_marked(e['first_context'])} "
         f"<span class='with'>with</span> {_marked(e['second_context'])} "
-        f"<small>{e['distance']} tokens apart, {escape(str(e['source']))}</small></li>"
+        f"<small>distance {e['distance']}, {escape(str(e['source']))}</small></li>"
         for e in examples
     )
+    # The name is inside the card, so that a browser opens the card it leads to.
     return (
-        f"<details id='head-{row['layer']}-{row['head']}'><summary>Layer {row['layer']}, head "
-        f"{row['head']}: <b>{escape(row['label'])}</b></summary><p>{escape(row['evidence'])} "
-        f"(strength {row['strength']:.2f}).</p><p>Words at the ends of its high pairs: "
-        f"{words or 'none'}.</p><ul>{pairs}</ul></details>"
+        f"<details><summary>Layer {row['layer']}, head {row['head']}: "
+        f"<b>{escape(row['label'])}</b></summary><div id='head-{row['layer']}-{row['head']}'>"
+        f"<p>{escape(row['evidence'])} (strength {row['strength']:.2f}).</p><p>Words at the ends "
+        f"of its high pairs: {words or 'none'}.</p><ul>{pairs}</ul></div></details>"
     )
 
 
