@@ -18,6 +18,8 @@ from headscope.text import Tokens, tokenize, windows
 if TYPE_CHECKING:
     from headscope.progress import Progress
     from headscope.reading import Reading
+    from headscope.segment.segmenter import Segmenter
+    from headscope.segment.segments import Segments
     from headscope.store import Study
 
 
@@ -108,6 +110,37 @@ class Scope:
         made = Parameters(**parameters)
         return study(self, corpus, out, made, strict=strict, progress=progress)
 
+    def segment(
+        self,
+        text: str,
+        *,
+        level: str = "topic",
+        n: int | None = None,
+        granularity: float = 1.0,
+        segmenter: "Segmenter | str | Path | None" = None,
+        language: str = "en",
+        progress: bool = False,
+    ) -> "Segments":
+        """Cut a text where its meaning turns, into topics or sentences; joined they are the text.
+
+        `n` is the number of segments; without it as many as are worth it, more of them with a
+        `granularity` above 1. `segmenter` is one from `fit_segmenter`, or its file.
+        """
+        from headscope.segment.levels import segment
+
+        return segment(self, text, level, n, granularity, segmenter, language, progress)
+
+    def fit_segmenter(
+        self, examples: "Iterable[Iterable[str | Iterable[str]]]", *, language: str = "en"
+    ) -> "Segmenter":
+        """Learn from texts that are already cut which heads tell topics apart.
+
+        An example is a text as its segments, in order; a segment is a string, or its sentences.
+        """
+        from headscope.segment.fitting import fit_segmenter
+
+        return fit_segmenter(self, examples, language)
+
     def ablate(self, heads: Iterable[tuple[int, int]]) -> "Scope":
         """The same model with the given (layer, head), 1-based, silenced: their z set to zero."""
         added = frozenset((int(layer), int(head)) for layer, head in heads)
@@ -137,10 +170,17 @@ class Scope:
 
     def observe(self, tokens: Tokens, observe: Observe, **options: Any) -> Any:
         """Run the part of the model that reads over one window and show each layer's heads."""
-        ids = torch.as_tensor(tokens.ids, device=self.model.device)[None]
+        return self.observe_batch(torch.as_tensor(tokens.ids)[None], None, observe, **options)
+
+    def observe_batch(
+        self, ids: Tensor, mask: Tensor | None, observe: Observe, **options: Any
+    ) -> Any:
+        """As `observe`, over a batch of token ids (texts, tokens); `mask` is 0 where it is padded."""
+        if mask is not None:
+            options["attention_mask"] = mask.to(self.model.device)
         backbone = self.loaded.backbone
         with torch.inference_mode(), capture(backbone, observe, change=self._change()):
-            return backbone(input_ids=ids, **options)
+            return backbone(input_ids=ids.to(self.model.device), **options)
 
     def observe_attention(self, tokens: Tokens, observe: Observe) -> None:
         """As `observe`, but every family's calls can `weigh`.

@@ -38,7 +38,7 @@ def test_a_perfect_segmentation_has_no_error_and_full_agreement():
 
 def test_scores_of_a_case_counted_by_hand():
     # Units 0-7, k = 2: windows (0,2) … (5,7). The reference cuts before 4, the other before 3.
-    # Cut between: reference in windows (2,4), (3,5); found in (1,3), (2,4). They differ in two of 6.
+    # A cut lies inside (2,4), (3,5) there and (1,3), (2,4) here: two of six windows differ.
     found, reference = (3, 5), (4, 4)
     assert window_size(reference) == 2
     assert pk(found, reference) == pytest.approx(2 / 6)

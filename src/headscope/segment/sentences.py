@@ -1,0 +1,132 @@
+"""Cut a text into sentences: a boundary wherever what is seen at a gap speaks for one.
+
+Two sets of weights are learned, one for text with punctuation and one for text without; which is
+used follows from the text. They come as JSON with the specimen; `benchmarks/segment_fit.py` made
+them.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from headscope.errors import CannotRead
+from headscope.segment.gaps import gaps, head_features, surface
+from headscope.segment.segments import Explanation, Segments, cut_text
+
+if TYPE_CHECKING:
+    from headscope.scope import Scope
+
+FORMAT = "headscope sentences 1"
+ENDS = regex.compile(r"[.!?…。！？]+(?=[\"'”’»)\]]*(?:\s|$))|[。！？]")
+FEWEST_ENDS = 1 / 100  # of the words; with fewer sentence ends a text counts as unpunctuated
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What speaks for a boundary, in log odds."""
+
+    heads: NDArray[np.float32]  # one for each feature of the heads
+    surface: NDArray[np.float32]  # (SURFACE,): one for each kind of gap; holds the constant
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceModel:
+    """The weights of one model, for text with and without punctuation."""
+
+    model: str
+    shape: tuple[int, int, int]  # layers, heads, head size
+    punctuated: Weights
+    bare: Weights
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "shape": self.shape,
+            **{
+                name: {
+                    "heads": [float(f"{w:.3g}") for w in weights.heads],
+                    "surface": [float(f"{w:.4g}") for w in weights.surface],
+                }
+                for name, weights in (("punctuated", self.punctuated), ("bare", self.bare))
+            },
+        }
+
+    @classmethod
+    def from_dict(cls, found: dict[str, Any]) -> "SentenceModel":
+        """Back from plain values."""
+        layers, heads, size = found["shape"]
+        both = [
+            Weights(
+                np.array(found[name]["heads"], dtype=np.float32),
+                np.array(found[name]["surface"], dtype=np.float32),
+            )
+            for name in ("punctuated", "bare")
+        ]
+        return cls(found["model"], (layers, heads, size), *both)
+
+    def log_odds(self, scope: "Scope", text: str) -> NDArray[np.float64]:
+        """For and against a boundary at every gap of the text."""
+        weights = self.punctuated if is_punctuated(text) else self.bare
+        found = np.array([weights.surface[surface(text, g)] for g in gaps(text)], dtype=np.float64)
+        for numbers, rows in head_features(scope, text):
+            found[numbers] += rows @ weights.heads
+        return found
+
+
+def is_punctuated(text: str) -> bool:
+    """Whether the text marks the ends of its sentences."""
+    return len(ENDS.findall(text)) >= FEWEST_ENDS * len(text.split())
+
+
+def segment_sentences(
+    scope: "Scope", text: str, *, n: int | None = None, granularity: float = 1.0
+) -> Segments:
+    """Cut a text into `n` sentences, or wherever a boundary is likelier than not.
+
+    White space at the end is not looked at, so that it cannot move a boundary.
+    """
+    shown = text.rstrip()
+    places = gaps(shown)
+    try:
+        odds = sentence_model(scope).log_odds(scope, shown) if places else np.zeros(0)
+    except CannotRead as error:
+        if "makes no token" not in str(error):
+            raise
+        odds = np.full(len(places), -np.inf)
+    if n is not None:
+        best = np.sort(np.argsort(-odds, kind="stable")[: max(n - 1, 0)])
+    else:
+        best = np.flatnonzero(odds + np.log(granularity) > 0)
+    spans = [(start, end) for start, end in zip([0, *places], [*places, len(shown)], strict=True)]
+    cuts = [int(number) + 1 for number in best]
+    scores = np.concatenate([[0.0], odds])
+    parts = cut_text(text, spans, cuts, [float(scores[cut]) for cut in cuts])
+    nothing = np.zeros(len(spans))
+    empty = np.zeros((len(spans), 0), dtype=np.float32)
+    why = Explanation(tuple(spans), tuple(cuts), scores, nothing, scores, (), empty)
+    return Segments(text, "sentence", parts, why)
+
+
+def sentence_model(scope: "Scope") -> SentenceModel:
+    """The weights for a scope's model; only the specimen has some."""
+    if scope.shape.name != "specimen":
+        raise CannotRead(
+            f"There are no weights to find sentences with {scope.shape.name}; they come with the "
+            "specimen only: hs.load().segment(text, level='sentence'). To make some for another "
+            "model see benchmarks/segment_fit.py."
+        )
+    return _shipped()
+
+
+@cache
+def _shipped() -> SentenceModel:
+    text = (files("headscope.segment") / "specimen_sentences.json").read_text(encoding="utf-8")
+    return SentenceModel.from_dict(json.loads(text))
