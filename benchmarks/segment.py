@@ -2,7 +2,6 @@
 
     python benchmarks/segment.py read     --data ../shared/data --cache DIR [--model …] [--half …]
     python benchmarks/segment.py topics   --data ../shared/data --cache DIR [--model …]
-    python benchmarks/segment.py fit      --data ../shared/data --cache DIR --out FILE [--model …]
 
 Documents fall into two halves by a hash of their name: everything is chosen and fitted on the one
 called "choose", and the tables are of the other, "judge". Units (sentences, utterances) are given,
@@ -15,9 +14,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 import headscope as hs
 from headscope.segment.changes import cut_into, cut_with
 from headscope.segment.features import batches
-from headscope.segment.fitting import Example, fit
+from headscope.segment.fitting import PENALTIES, Example, fit
 from headscope.segment.scores import score
-from headscope.segment.segmenter import Segmenter, kernel_vectors, worth_of
+from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors, worth_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 import segment_baselines as baselines
@@ -80,6 +80,9 @@ class Features:
     z: NDArray[np.float32]  # (units, layers × heads, head size)
     hidden: NDArray[np.float32]  # (units, hidden size): mean of the last layer over the unit
     embedding: NDArray[np.float32]  # the same over special tokens too: a sentence embedding
+
+
+Pair = tuple[Document, Features]
 
 
 def read(scope: hs.Scope, units: list[str]) -> Features:
@@ -139,19 +142,178 @@ def read_all(arguments: argparse.Namespace) -> None:
             print(f"{document.name}: {len(document.units)} units, {seconds:.1f} s", flush=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A method that gives vectors and worths, cut by the dynamic programme all of them share."""
+
+    name: str
+    vectors: Callable[[Document, Features], tuple[NDArray[np.float32], NDArray[np.float64]]]
+    penalty: float = 0.0
+    shortest: int = 1
+
+    def cut(self, document: Document, features: Features, count: int | None) -> list[int]:
+        vectors, worth = self.vectors(document, features)
+        if count is None:
+            return cut_with(self.penalty, vectors, worth, self.shortest)
+        return cut_into(count, vectors, worth, self.shortest)
+
+
+def plain(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    return vectors, np.zeros(len(vectors))
+
+
+def one_vector(name: str) -> Callable[[Document, Features], Any]:
+    """The hidden state or the embedding of each unit, centred and of length 1."""
+    return lambda _, f: plain(kernel_vectors(getattr(f, name)[:, None, :], np.ones(1)))
+
+
+def by_segmenter(
+    made: Segmenter, field: str = "z", *, kernel: bool = True, worth: bool = True
+) -> Callable[[Document, Features], Any]:
+    """What the product does with a segmenter, from features that were read before."""
+
+    def vectors(_: Document, features: Features) -> Any:
+        z = getattr(features, field)
+        z = z if z.ndim == 3 else z[:, None, :]
+        weights = np.array([weight for _, _, weight in made.kernel])
+        inside = kernel_vectors(z[:, made.columns], weights)
+        starts, ends = (np.einsum("uhd,hd->u", z, w) for w in (made.starts, made.ends))
+        return inside * kernel, worth_of(starts, ends) * worth
+
+    return vectors
+
+
+def late_layers(features: Features) -> NDArray[np.float32]:
+    heads = features.z.shape[1]
+    return kernel_vectors(features.z[:, -heads // 6 :], np.ones(heads // 6))
+
+
+def read_half(arguments: argparse.Namespace, kind: str, which: str, form: str) -> list[Pair]:
+    """The documents of a half whose features are in the cache."""
+    name = Path(arguments.model).name
+    found = []
+    for document in documents(arguments.data, kind, which, arguments.documents, form):
+        path = cached(arguments.cache, name, form, document)
+        if path.exists():
+            found.append((document, load(path)))
+    return found
+
+
+def calibrated(kernel: Kernel, examples: list[Pair]) -> Kernel:
+    """The same with the penalty that gives the best F1 − Pk on the half for choosing."""
+    made = [(kernel.vectors(d, f), d.lengths) for d, f in examples]
+
+    def merit(penalty: float) -> float:
+        scores = [
+            score(lengths_of(cut_with(penalty, *v, kernel.shortest), sum(ls)), ls) for v, ls in made
+        ]
+        return float(np.mean([s.boundary_f1 - s.pk for s in scores]))
+
+    return replace(kernel, penalty=float(max(PENALTIES, key=merit)))
+
+
+def lengths_of(cuts: list[int], units: int) -> list[int]:
+    return [int(length) for length in np.diff([0, *cuts, units])]
+
+
+def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Kernel]:
+    """Every method on the shared dynamic programme, fitted and calibrated for choosing only."""
+    made = Segmenter.load(arguments.segmenter) if arguments.segmenter else None
+    if made is None:
+        made = default_segmenter(hs.load(device="cpu"))
+    hidden = fit(
+        [Example(f.hidden[:, None, :], d.lengths) for d, f in examples],
+        "hidden state",
+        (1, 1, examples[0][1].hidden.shape[1]),
+    )
+    free = [
+        Kernel("TF-IDF", lambda d, _: plain(baselines.tfidf(d.units))),
+        Kernel("LSA", lambda d, _: plain(baselines.lsa(d.units))),
+        Kernel("last hidden state", one_vector("hidden")),
+        Kernel("sentence embedding", one_vector("embedding")),
+        Kernel("heads of the last two layers", lambda _, f: plain(late_layers(f))),
+        Kernel("chosen heads", by_segmenter(made, worth=False), shortest=made.shortest),
+    ]
+    fitted = [
+        Kernel(
+            "last hidden state, fitted alike",
+            by_segmenter(hidden, "hidden"),
+            hidden.penalty,
+            hidden.shortest,
+        ),
+        Kernel("headscope", by_segmenter(made), made.penalty, made.shortest),
+    ]
+    return {kernel.name: kernel for kernel in [*(calibrated(k, examples) for k in free), *fitted]}
+
+
+def topics(arguments: argparse.Namespace) -> None:
+    """The tables, of the half for judging."""
+    examples = [
+        pair for kind in FITTED_ON for pair in read_half(arguments, kind, "choose", "plain")
+    ]
+    kernels = methods(arguments, examples)
+    lexical = {
+        "no boundaries": (baselines.none, "both"),
+        "even": (baselines.even, "given"),
+        "random": (baselines.random, "given"),
+        "TextTiling, nltk": (baselines.nltk_texttiling, "chosen"),
+        "TextTiling on sentences": (baselines.texttiling, "given"),
+        "C99": (baselines.c99, "both"),
+    }
+    for kind in arguments.sets:
+        judged = read_half(arguments, kind, "judge", arguments.form)
+        if not judged:
+            continue
+        units = sum(len(document.units) for document, _ in judged)
+        print(f"\n### {kind}, {arguments.form}: {len(judged)} documents, {units:,} units\n")
+        print("| | number | Pk | WindowDiff | F1 | similarity | boundaries found / true |")
+        print("|---|---|---|---|---|---|---|")
+        for given in (True, False):
+            for name, (method, when) in lexical.items():
+                if when in ("both", "given" if given else "chosen"):
+                    row(name, given, judged, lambda d, _, n, m=method: m(d.units, n))
+            for name, kernel in kernels.items():
+                row(name, given, judged, kernel.cut)
+
+
+def row(name: str, given: bool, judged: list[Pair], cut: Callable[..., list[int]]) -> None:
+    """One line of a table: means over documents, Pk and F1 with a 95 % interval over documents."""
+    found = [
+        lengths_of(cut(d, f, len(d.lengths) if given else None), len(d.units)) for d, f in judged
+    ]
+    scores = np.array(
+        [
+            [100 * score(lengths, d.lengths).as_dict()[n] for n in NAMES]
+            for lengths, (d, _) in zip(found, judged, strict=True)
+        ]
+    )
+    rng = np.random.default_rng(0)
+    means = scores[rng.integers(len(scores), size=(REPLICATES, len(scores)))].mean(axis=1)
+    low, high = np.percentile(means, [2.5, 97.5], axis=0)
+    mean = scores.mean(axis=0)
+    cells = [
+        f"{mean[i]:.1f} ({low[i]:.1f}–{high[i]:.1f})" if i in (0, 2) else f"{mean[i]:.1f}"
+        for i in range(4)
+    ]
+    count = f"{sum(map(len, found)) - len(found)} / {sum(len(d.lengths) - 1 for d, _ in judged)}"
+    number = "given" if given else "chosen"
+    print(f"| {name} | {number} | {' | '.join(cells)} | {count} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["read"])
+    parser.add_argument("what", choices=["read", "topics"])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--model", default="specimen")
+    parser.add_argument("--model", default="specimen", help="a folder, or the specimen")
+    parser.add_argument("--segmenter", type=Path, help="a fitted one, for another model")
     parser.add_argument("--half", choices=["choose", "judge"], default="judge")
     parser.add_argument("--form", choices=["plain", "bare"], default="plain")
     parser.add_argument("--documents", type=int, default=1000, help="of each set, at most")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    read_all(arguments)
+    {"read": read_all, "topics": topics}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Make the segmenters that come with the specimen, from the "choose" half of the data only.
 
-    python benchmarks/segment_fit.py topics    --cache DIR     (after `segment.py read --half choose`)
+    python benchmarks/segment_fit.py topics    --cache DIR   (after segment.py read --half choose)
     python benchmarks/segment_fit.py sentences --data ../shared/data
 
 Topics: wiki300, enwiki_sections and openstax. Sentences: the train parts of UD English EWT and GUM,
