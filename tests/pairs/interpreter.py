@@ -1,8 +1,4 @@
-"""Triton's interpreter on a CPU. Import this before anything that imports the kernels."""
-
-import os
-
-os.environ["TRITON_INTERPRET"] = "1"
+"""Triton's interpreter on a CPU; TRITON_INTERPRET=1 has to be set before torch is imported."""
 
 from triton.runtime import interpreter
 

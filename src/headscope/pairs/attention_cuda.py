@@ -91,7 +91,8 @@ def start(
     """Launch both kernels and return at once."""
     B, H, _, d = query.shape
     K, device = number_of_classes, query.device
-    text = batch.remember(("attention", str(device), K), lambda: _Texts(batch, classes, K, device))
+    known = ("attention", str(device), K, b"".join(own.tobytes() for own in classes))
+    text = batch.remember(known, lambda: _Texts(batch, classes, K, device))
     S, C = text.size, max(16, 1 << (K - 1).bit_length())
     query, key = (x if x.stride(3) == 1 else x.contiguous() for x in (query, key))
     if mask is not None and mask.dtype == torch.bool:

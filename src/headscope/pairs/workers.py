@@ -17,6 +17,7 @@ def _workers(number: int) -> ThreadPoolExecutor:
     ready = threading.Barrier(number + 1)
 
     def alone() -> None:
+        torch.get_num_threads()  # or the number below is taken over when the thread first works
         torch.set_num_threads(1)
         ready.wait()
 

@@ -1,0 +1,118 @@
+"""The Triton kernels: on a GPU where there is one, otherwise through Triton's interpreter.
+
+The interpreter takes seconds for what a GPU does in microseconds, so the cases are few and small;
+`benchmarks/check_gpu.py` runs many more on a GPU. `test_pairs_kernels.py` runs this file in a
+process of its own, for Triton has to know before torch is imported that it is to interpret.
+"""
+
+import os
+
+if os.environ.get("TRITON_INTERPRET") == "1":
+    import interpreter  # noqa: F401
+
+import numpy as np
+import pytest
+import torch
+from agreement import assert_agree, assert_same_bits, some_tokens
+
+from headscope.pairs import cuda, nearest, pair_statistics, peak, quantile, sigma
+from headscope.pairs.attention import attention_statistics
+from headscope.pairs.vectors import NotFiniteError
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+# The interpreter works out the branches that a mask throws away, too.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+
+def whole_numbers(rng, shape):
+    return torch.from_numpy(rng.integers(-4, 5, shape)).float().to(DEVICE)
+
+
+def both(z, tokens, rules, **options):
+    want = pair_statistics(z, tokens, rules, backend="reference", **options)
+    return want, pair_statistics(z, tokens, rules, backend="cuda", **options)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "d", "rules", "special"),
+    [
+        ((1, 2, 3), 8, [quantile(0.01), peak(), sigma(2.0)], "kept"),
+        ((70, 64), 16, [quantile(0.01), quantile(0.2)], "left_out"),
+        ((130,), 80, [quantile(0.02), sigma(2.0)], "kept"),
+        ((20,), 24, [nearest(2)], "left_out"),
+    ],
+)
+def test_kernels_agree_with_the_reference(lengths, d, rules, special):
+    rng = np.random.default_rng(d)
+    tokens = [some_tokens(rng, n) for n in lengths]
+    z = whole_numbers(rng, (len(lengths), 1, max(lengths) + 3, d))
+    assert_agree(*both(z, tokens, rules, special=special, top=5))
+
+
+@pytest.mark.parametrize("reading", ["cosine", "centred"])
+def test_kernels_agree_for_other_readings(reading):
+    rng = np.random.default_rng(1)
+    tokens = [some_tokens(rng, 50)]
+    z = torch.from_numpy(rng.normal(size=(1, 1, 50, 16))).float().to(DEVICE)
+    assert_agree(*both(z, tokens, [quantile(0.02)], reading=reading))
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1e20])
+def test_kernels_take_vectors_of_any_size(scale):
+    rng = np.random.default_rng(2)
+    z = whole_numbers(rng, (1, 1, 40, 16)) * scale
+    assert_agree(*both(z, [some_tokens(rng, 40)], [quantile(0.02), peak()]))
+
+
+def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
+    rng = np.random.default_rng(3)
+    tokens = [some_tokens(rng, 150)]
+    z = torch.full((1, 1, 150, 8), 0.5, device=DEVICE)
+    assert_agree(
+        *both(z, tokens, [quantile(0.01), sigma(1.0)], top=3)
+    )  # 11,175 pairs, room for 4,500
+    monkeypatch.setattr(cuda, "LIST_BYTES", 1)  # and a row of blocks at a time
+    assert_agree(*both(z, tokens, [quantile(0.01)]))
+
+
+def test_kernels_refuse_what_is_not_finite_and_do_not_look_at_padding():
+    rng = np.random.default_rng(4)
+    tokens = [some_tokens(rng, 30), some_tokens(rng, 20)]
+    z = whole_numbers(rng, (2, 2, 30, 8))
+    usual = pair_statistics(z, tokens, quantile(), backend="cuda")
+    z[1, :, 20:] = torch.nan
+    assert_same_bits(usual, pair_statistics(z, tokens, quantile(), backend="cuda"))
+    z[1, 1, 3, 3] = torch.inf
+    with pytest.raises(NotFiniteError, match="layer 4, head 2, text 2"):
+        pair_statistics(z, tokens, quantile(), backend="cuda", layer="4")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"causal": True, "window": 20}, {"softcap": 4.0, "sinks": torch.randn(2)}]
+)
+def test_attention_kernels_agree_with_the_dense_softmax(options):
+    rng = np.random.default_rng(5)
+    tokens = [some_tokens(rng, 70), some_tokens(rng, 1)]
+    classes = [rng.integers(0, 3, len(text)).astype(np.int32) for text in tokens]
+    query, key = torch.randn(2, 2, 70, 16, device=DEVICE), torch.randn(2, 1, 70, 16, device=DEVICE)
+    options = {k: v.to(DEVICE) if k == "sinks" else v for k, v in options.items()}
+    arguments, options = (query, key, tokens, classes), {**options, "number_of_classes": 4}
+    want = attention_statistics(*arguments, backend="reference", **options)
+    got = attention_statistics(*arguments, backend="cuda", **options)
+    for name in (
+        "mass",
+        "entropy",
+        "maximum",
+        "own",
+        "previous",
+        "next",
+        "own_sentence",
+        "columns",
+    ):
+        assert np.allclose(getattr(want, name), getattr(got, name), atol=2e-4), name
+
+
+def test_texts_too_long_for_the_kernels_are_refused():
+    tokens = [some_tokens(np.random.default_rng(0), 50_000)]
+    with pytest.raises(ValueError, match="up to 46340 tokens, not 50000"):
+        pair_statistics(torch.zeros(1, 1, 50_000, 1), tokens, quantile(), backend="cuda")
