@@ -1,6 +1,6 @@
 """What the statistics cost on a GPU beside the model's own forward pass: prints Markdown tables.
 
-    PYTHONPATH=src:tests/pairs python3 benchmarks/pairs_gpu.py
+    PYTHONPATH=src python3 benchmarks/pairs_gpu.py
 
 BERT-base shape, random weights, bfloat16. Everything is measured in turn, several times over, in
 one run, and medians are shown; times with "results" include bringing the numbers to the host.
@@ -23,12 +23,11 @@ except (
 
 import transformers
 import triton
-from agreement import some_tokens
 from transformers import AttentionInterface, AttentionMaskInterface, BertConfig, BertModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from headscope.pairs import TokenBatch, attention_cuda, cuda, launches, quantile
+from headscope.pairs import TokenBatch, attention_cuda, cuda, launches, plain_tokens, quantile
 from headscope.pairs.attention import Scores
 
 DEVICE, CLASSES = "cuda", 8
@@ -37,7 +36,12 @@ PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sh
 
 def texts(count, size):
     rng = np.random.default_rng(0)
-    batch = TokenBatch(some_tokens(rng, size, types=400) for _ in range(count))
+    ids = rng.integers(0, 2000, (count, size))
+    sentences = np.cumsum(rng.random((count, size)) < 0.05, 1)
+    special = np.isin(np.arange(size), [0, size - 1])
+    batch = TokenBatch(
+        plain_tokens(*each, special=special) for each in zip(ids, sentences, strict=True)
+    )
     classes = [np.minimum(rng.integers(0, 40, size), CLASSES - 1).astype(np.int32)] * count
     return batch, classes
 
