@@ -106,11 +106,9 @@ class Observer:
                         layer=name,
                     )
                 )
-                members = kept[kind.special].to(z.device)[:, None].expand(z.shape[:3])
-                read = z.float()
-                if kind.reading != "raw":
-                    read = read_vectors(z, kind.reading, members).vectors
-                layers.detection.setdefault(kind, []).append(repetition.detection(read, drawn))
+                layers.detection.setdefault(kind, []).append(
+                    _detected(z, kind, kept[kind.special].to(z.device), drawn)
+                )
 
         self._run(loaded, units, observe)
         attention = None
@@ -220,6 +218,14 @@ class Observer:
             f"attention computed again from queries and keys is off by {max(off):.2g} of the mass: "
             f"{self.scope.shape.family} does more than a softmax of their products"
         )
+
+
+def _detected(z: Tensor, kind: Kind, members: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
+    """How well similarity detects repeated words, under a reading."""
+    read = z.float()
+    if kind.reading != "raw":
+        read = read_vectors(z, kind.reading, members[:, None].expand(z.shape[:3])).vectors
+    return repetition.detection(read, drawn)
 
 
 def _padded(rows: Sequence[NDArray[Any]], length: int, fill: int | bool) -> NDArray[Any]:

@@ -54,7 +54,7 @@ class Parameters:
     window: int | None = None  # tokens read at once; the model's own by default
     language: str = "en"  # for finding sentences
     batch_tokens: int = 4096
-    padding: float = 0.0  # largest share of padding in a batch
+    padding: float = 0.05  # largest share of padding in a batch
 
     def __post_init__(self) -> None:
         for name, given, known in (

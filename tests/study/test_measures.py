@@ -196,14 +196,6 @@ def test_sums_do_not_depend_on_how_texts_are_cut_and_merged(tiny, units, random)
         same(whole, merged)
 
 
-def test_texts_of_one_length_read_together_give_the_same_bits(tiny, units):
-    seen_by = observer(tiny)
-    twice = [units[0], units[0], units[0]]
-    one = added(seen_by, [[unit] for unit in twice])
-    three = added(seen_by, [twice])
-    same(one, three)
-
-
 def test_padding_changes_no_measure_beyond_rounding(tiny, units):
     seen_by = observer(tiny)
     long = sorted(units, key=len)[-3:]

@@ -1,0 +1,337 @@
+"""A whole study: resumed after any death, independent of batches and order, and readable."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import headscope as hs
+from conftest import TEXTS
+from headscope import store
+from headscope import study as running
+from headscope.corpus import Corpus, NoCorpus
+from headscope.errors import CannotRead
+from headscope.pairs import quantile
+from headscope.store import CannotStudy, StudyFolder
+from headscope.study import Parameters, study
+
+DOCUMENTS = [*TEXTS, " ", *(f"{text} {text}" for text in TEXTS)]
+OPTIONS = {"rule": quantile(0.05), "replicates": 20, "window": 40}
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 5)
+    monkeypatch.setattr("headscope.study.SAVE_EVERY", -1)
+
+
+@pytest.fixture(scope="module")
+def whole(tiny, tmp_path_factory):
+    """An uninterrupted study of the documents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.units.CHUNK_UNITS", 5)
+        return tiny.study(DOCUMENTS, tmp_path_factory.mktemp("whole"), **OPTIONS)
+
+
+def digests(made: hs.Study) -> dict[str, str]:
+    return {name: about["sha256"] for name, about in made.manifest["tables"].items()}
+
+
+class Death(BaseException):
+    """What ends a run without a word, as far as files can tell."""
+
+
+def dies(*_: object) -> None:
+    raise Death
+
+
+@pytest.mark.parametrize("moment", range(8))
+def test_a_study_that_dies_at_any_moment_resumes_to_the_same_bytes(
+    tiny, whole, tmp_path, monkeypatch, moment
+):
+    """Dies before, while and after saving a state, and while writing the tables."""
+    steps = iter(range(1000))
+
+    def dying(function):
+        def step(*args, **kwargs):
+            if next(steps) == moment:
+                raise Death
+            return function(*args, **kwargs)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_to_disk", dying(store._to_disk))
+        patch.setattr(running._Run, "_add", dying(running._Run._add))
+        with pytest.raises(Death):
+            tiny.study(DOCUMENTS, tmp_path, **OPTIONS)
+    with pytest.raises(CannotStudy, match="not finished"):
+        hs.open(tmp_path)
+    assert digests(tiny.study(DOCUMENTS, tmp_path, **OPTIONS)) == digests(whole)
+
+
+def test_a_study_that_dies_between_tables_and_manifest_resumes(tiny, whole, tmp_path, monkeypatch):
+    original = store._replace
+
+    def replace(file, data):
+        if file.name == "manifest.json":
+            raise Death
+        original(file, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_replace", replace)
+        with pytest.raises(Death):
+            tiny.study(DOCUMENTS, tmp_path, **OPTIONS)
+    assert (tmp_path / "tables").exists()
+    with pytest.raises(CannotStudy, match="not finished"):
+        hs.open(tmp_path)
+    assert digests(tiny.study(DOCUMENTS, tmp_path, **OPTIONS)) == digests(whole)
+
+
+@pytest.mark.slow
+def test_kill_9_and_the_same_command_end_with_the_same_bytes(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("\n".join(DOCUMENTS * 8))
+    script = textwrap.dedent("""
+        import os, signal, sys
+        import headscope.units, headscope.study
+        from headscope.store import StudyFolder
+        headscope.units.CHUNK_UNITS, headscope.study.SAVE_EVERY = 16, -1
+        save, left = StudyFolder.save_state, [int(sys.argv.pop(1))]
+        def dying(self, *args):
+            save(self, *args)
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        StudyFolder.save_state = dying
+        from headscope.cli import main
+        main()
+    """)
+    made = {}
+    for name, deaths in (("once", []), ("killed", [1, 2, 1])):
+        options = ["study", str(corpus), "--document", "line", "--out", str(tmp_path / name)]
+        for number in [*deaths, -1]:
+            command = [sys.executable, "-c", script, str(number), *options, "--quiet"]
+            code = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert code.returncode == (-9 if number > 0 else 0), code.stderr
+        made[name] = digests(hs.open(tmp_path / name))
+    assert made["once"] == made["killed"]
+
+
+MEASURED = ("focus", "size", "range", "sentence", "repetition", "anchor", "noise")
+
+
+@pytest.mark.parametrize("batch", [{"batch_tokens": 1}, {"batch_tokens": 400, "padding": 0.3}])
+def test_batches_and_padding_change_only_the_last_digits(tiny, whole, tmp_path, batch):
+    """The products of a model round differently for other numbers of rows; nothing else does."""
+    made = tiny.study(DOCUMENTS, tmp_path, **batch, **OPTIONS)
+    if "padding" in batch:
+        assert 0 < made.manifest["padding"] < 0.3
+    for name in MEASURED:
+        one, other = made.table(name), whole.table(name)
+        for column in ("value", "low", "high", "chance"):
+            mine, theirs = (
+                np.array(t.column(column).to_pylist(), np.float64) for t in (one, other)
+            )
+            np.testing.assert_allclose(mine, theirs, rtol=2e-4, atol=2e-5, err_msg=name)
+
+
+def test_order_of_documents_changes_only_the_last_digits_of_lengths(tiny, tmp_path):
+    options = OPTIONS | {"batch_tokens": 1}
+    made = tiny.study(DOCUMENTS[::-1], tmp_path / "backwards", **options)
+    whole = tiny.study(DOCUMENTS, tmp_path / "forwards", **options)
+    assert made.manifest["corpus"]["fingerprint"] == whole.manifest["corpus"]["fingerprint"]
+    mine, theirs = digests(made), digests(whole)
+    same = {name for name in theirs if mine[name] == theirs[name]}
+    # Lines are numbered by their place; lengths and similarities have no grid to be exact on.
+    assert set(theirs) - same <= {"size", "heads", "examples", "skipped"}
+    for name in ("size", "heads"):
+        for one, other in zip(made.table(name).columns, whole.table(name).columns, strict=True):
+            for a, b in zip(one.to_pylist(), other.to_pylist(), strict=True):
+                assert a == (pytest.approx(b, rel=1e-10) if isinstance(b, float) else b)
+
+
+def test_a_finished_study_is_returned_as_it_is(tiny, whole):
+    before = (whole.path / "manifest.json").stat().st_mtime_ns
+    again = tiny.study(DOCUMENTS, whole.path, **OPTIONS)
+    assert (again.path / "manifest.json").stat().st_mtime_ns == before
+    assert not (whole.path / "resume").exists()
+
+
+def test_another_study_in_the_same_folder_is_refused_by_name(tiny, whole):
+    with pytest.raises(CannotStudy, match=r"seed: 0 there, 5 now.*another folder"):
+        tiny.study(DOCUMENTS, whole.path, seed=5, **OPTIONS)
+
+
+def test_a_corpus_that_changed_is_refused(tiny, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(running._Run, "_write", dies)
+        with pytest.raises(Death):
+            tiny.study(DOCUMENTS, tmp_path, **OPTIONS)
+    with pytest.raises(CannotStudy, match="The corpus has changed"):
+        tiny.study(["Something else.", *DOCUMENTS[1:]], tmp_path, **OPTIONS)
+
+
+def test_two_runs_do_not_write_one_folder(tiny, tmp_path):
+    with (
+        StudyFolder(tmp_path).held(),
+        pytest.raises(CannotStudy, match="Another run is writing"),
+    ):
+        tiny.study(DOCUMENTS, tmp_path, **OPTIONS)
+
+
+def test_the_manifest_says_what_was_studied_and_how(whole):
+    said = whole.manifest
+    assert said["corpus"]["documents"] == len(DOCUMENTS) - 1
+    assert said["corpus"]["skipped"] == 1
+    assert said["corpus"]["windows"] > said["corpus"]["documents"]
+    assert said["parameters"]["rule"] == "quantile(0.05)"
+    assert {"headscope", "torch", "transformers", "seconds", "focus"} <= set(said)
+    assert len(said["model"]["weights"]) == 32
+    assert whole.skipped.to_pylist() == [{"source": "list", "line": 10, "reason": "empty"}]
+
+
+def test_tables_count_layers_and_heads_from_1(whole):
+    rows = whole.sql("select min(layer) a, max(layer) b, min(head) c, max(head) d from heads")
+    assert rows.to_pylist() == [{"a": 1, "b": 3, "c": 1, "d": 4}]
+    assert len(whole.heads) == 12
+
+
+def test_every_measure_table_has_values_intervals_and_chance(whole):
+    for name in ("focus", "size", "range", "sentence", "repetition", "anchor", "noise"):
+        rows = whole.sql(f"select * from {name} where level = 'head' and value is not null")
+        found = rows.to_pylist()
+        assert found, name
+        for row in found:
+            if row["low"] is not None:
+                assert row["low"] <= row["value"] <= row["high"]
+    lifted = whole.sql("select * from sentence where level = 'layer'").to_pylist()
+    assert all(row["lift"] == pytest.approx(row["value"] / row["chance"]) for row in lifted)
+
+
+def test_a_layer_pools_the_high_pairs_of_its_heads(whole):
+    heads = whole.sql(
+        "select avg(value) v from repetition where level='head' and layer=2 "
+        "and quantity='same_word' and special='kept'"
+    ).to_pylist()
+    layer = whole.sql(
+        "select value v from repetition where level='layer' and layer=2 "
+        "and quantity='same_word' and special='kept'"
+    ).to_pylist()
+    assert heads[0]["v"] == pytest.approx(layer[0]["v"], rel=0.02)  # ties may add a pair
+
+
+def test_examples_are_high_pairs_in_their_context(whole):
+    rows = whole.sql("select * from examples where special = 'left_out'").to_pylist()
+    assert len(rows) == 5 * 12
+    for row in rows:
+        assert f"[{row['first']}]" in row["first_context"]
+        assert f"[{row['second']}]" in row["second_context"]
+
+
+def test_words_of_several_pieces_are_counted_as_words(whole):
+    types = whole.sql("select distinct type from anchors where kind = 'word'").column(0).to_pylist()
+    pieces = (
+        whole.sql("select distinct type from anchors where kind = 'token'").column(0).to_pylist()
+    )
+    assert any(piece.startswith("##") for piece in pieces)
+    assert not any(word.startswith("##") for word in types)
+    assert {"unbelievably", "incomprehensible"} & set(types)
+
+
+def test_strict_stops_at_what_cannot_be_read(tiny, tmp_path):
+    with pytest.raises(CannotRead, match=r"list, line 10: empty.*--strict"):
+        tiny.study(DOCUMENTS, tmp_path, strict=True, **OPTIONS)
+
+
+def test_a_corpus_without_a_readable_document_is_an_error(tiny, tmp_path):
+    with pytest.raises(NoCorpus, match=r"No document .* could be read \(2 failed\)"):
+        tiny.study([" ", ""], tmp_path, **OPTIONS)
+
+
+def test_unknown_settings_are_refused():
+    with pytest.raises(CannotStudy, match="null is one of shuffle"):
+        Parameters(nulls=("noise",))
+    with pytest.raises(CannotStudy, match="reading is one of raw"):
+        Parameters(readings=("loud",))
+
+
+def test_nulls_stand_beside_the_real_thing(tiny, tmp_path):
+    nulls = ("shuffle", "random", "uniform", "identity")
+    made = tiny.study(DOCUMENTS[:4], tmp_path, nulls=nulls, **OPTIONS | {"replicates": 4})
+    assert set(made.nulls.column("mode").to_pylist()) == set(nulls)
+    row = made.sql(
+        "select * from nulls where mode='identity' and quantity='own_token' and level='model'"
+    ).to_pylist()[0]
+    assert row["null"] == pytest.approx(1)
+    assert row["difference"] == pytest.approx(row["value"] - row["null"])
+
+
+def test_a_sweep_runs_every_rule_and_reading_in_one_pass(tiny, tmp_path):
+    made = tiny.study(
+        DOCUMENTS[:4],
+        tmp_path,
+        sweep=True,
+        readings=("raw", "cosine", "centred"),
+        replicates=4,
+    )
+    rules = set(made.sentence.column("rule").to_pylist())
+    assert {"quantile(0.01)", "quantile(0.002)", "peak(0.3)", "sigma(3.0)", "nearest(3)"} <= rules
+    assert len(rules) == 8
+    assert set(made.findings.column("reading").to_pylist()) == {"raw", "cosine", "centred", None}
+
+
+def test_a_causal_model_is_studied_too(tiny, tmp_path):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=len(tiny.tokenizer), n_embd=32, n_layer=2, n_head=4, n_positions=64
+    )
+    scope = hs.load(transformers.GPT2Model(config), tiny.tokenizer)
+    made = scope.study(DOCUMENTS[:3], tmp_path, nulls=("uniform",), **OPTIONS)
+    rows = made.sql(
+        "select value, chance from focus "
+        "where mode='uniform' and level='model' and chance is not null"
+    ).to_pylist()
+    assert len(rows) > 10
+    for row in rows:
+        assert row["value"] == pytest.approx(row["chance"], rel=1e-3)
+
+
+def test_a_family_without_visible_attention_is_studied_without_focus(tiny, tmp_path):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.MPNetConfig(
+        vocab_size=len(tiny.tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+    )
+    scope = hs.load(transformers.MPNetModel(config), tiny.tokenizer)
+    made = scope.study(DOCUMENTS[:3], tmp_path, **OPTIONS)
+    assert "focus" not in made.tables
+    assert "out of sight" in made.manifest["focus"]
+    assert len(made.heads) == 8
+
+
+def test_the_state_on_disk_is_plain_arrays(tiny, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(running._Run, "_write", dies)
+        with pytest.raises(Death):
+            tiny.study(DOCUMENTS[:3], tmp_path, **OPTIONS)
+    arrays, about = StudyFolder(tmp_path).load_state()
+    assert json.dumps(about)
+    assert all(np.isfinite(value).all() for value in arrays.values())
+
+
+def test_documents_may_come_from_a_corpus_object(tiny, tmp_path):
+    made = study(tiny, Corpus(DOCUMENTS[:2]), tmp_path, Parameters(replicates=3))
+    assert made.manifest["corpus"]["documents"] == 2
