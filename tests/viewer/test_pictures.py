@@ -53,7 +53,13 @@ def pixels_of(tab: Tab, canvases: str) -> NDArray[np.uint8]:
     """The pixels (canvases, size, size, 4) of some square canvases of one size."""
     found = tab.page.evaluate(
         f"""async () => {{
-            const all = {canvases};
+            const all = ({canvases}).map((picture) => {{
+                if (picture instanceof HTMLCanvasElement) return picture;
+                const canvas = document.createElement("canvas");
+                canvas.width = canvas.height = picture.width;
+                canvas.getContext("2d").drawImage(picture, 0, 0);
+                return canvas;
+            }});
             const parts = all.map((canvas) =>
                 canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data);
             const reader = new FileReader();

@@ -21,7 +21,7 @@ from headscope.viewer.packed import label, packed
 if TYPE_CHECKING:
     from headscope.reading import Reading
 
-WORKER_PARTS = ("similarity.js", "pairs.js", "answer.js")
+WORKER_PARTS = ("similarity.js", "pairs.js", "paint.js", "answer.js")
 BLOCK = 2**20  # characters of base64 in one block: a parser takes many small ones more smoothly
 
 

@@ -1,14 +1,11 @@
 // Every head of the model at once: a grid of layers × heads, and a card of the chosen head.
 
-import { paint, scaleOf } from "headscope/colours.js";
 import { h, choice } from "headscope/dom.js";
 import { Matrix } from "headscope/matrix.js";
 import { parseRule, RULES } from "headscope/rules.js";
-import { theme } from "headscope/theme.js";
 import { MEASURES, READINGS } from "headscope/words.js";
 
 export const BLOCKS = 64; // cells across a thumbnail; a longer text is averaged over blocks
-const BATCH = 36; // thumbnails coloured in one go
 
 export class Atlas {
   constructor(session) {
@@ -81,18 +78,15 @@ export class Atlas {
     return button;
   }
 
-  /** Colour the thumbnails, some at a time, so that the page goes on answering. */
+  /** Put the thumbnails on their buttons, cut from one sheet. */
   async colour() {
-    const { buttons, thumbnails: { blocks, cells, ranges, shared } } = this;
-    const { scale, reading: kind } = this.session.state.values;
-    let count = 0;
-    for (const [at, button] of buttons) {
-      if (++count % BATCH === 0) await new Promise(requestAnimationFrame);
-      if (this.buttons !== buttons) return; // laid anew meanwhile
-      const values = cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks);
-      const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
-      paint(button.firstChild, values, blocks, scaleOf(kind, range, theme()));
+    const { buttons, thumbnails } = this;
+    const { heads } = this.session.reading.model;
+    const sheet = await this.session.sheet(thumbnails);
+    if (this.buttons === buttons) { // else laid anew meanwhile
+      for (const [at, { firstChild: canvas }] of buttons) cut(sheet, at, heads, thumbnails.blocks, canvas);
     }
+    sheet.close();
   }
 
   value(at, measure) {
@@ -129,9 +123,11 @@ export class Atlas {
     }
     this.name.textContent = `Layer ${state.layer}, head ${state.head}`;
     this.describe();
-    const matrix = await this.session.matrix(reading, state.layer, state.head, state.values.reading);
-    if (reading !== this.session.reading) return;
-    this.matrix.show(matrix, { kind: state.values.reading, tokens: reading.tokens });
+    const [kind, asked] = [state.values.reading, state.address()];
+    const matrix = await this.session.matrix(reading, state.layer, state.head, kind);
+    const picture = await this.session.picture(reading, state.layer, state.head, kind, matrix, false);
+    if (reading !== this.session.reading || state.address() !== asked) return;
+    this.matrix.show(matrix, { kind, tokens: reading.tokens, picture });
   }
 
   describe() {
@@ -150,5 +146,12 @@ export class Atlas {
       [Math.floor(at / heads) + 1, at % heads + 1, ...names.map((name) => found[name])]);
     return [["layer", "head", ...names], ...rows];
   }
+}
+/** One thumbnail of a sheet, on a canvas. */
+export function cut(sheet, at, heads, blocks, canvas = document.createElement("canvas")) {
+  canvas.width = canvas.height = blocks;
+  const [x, y] = [(at % heads) * blocks, Math.floor(at / heads) * blocks];
+  canvas.getContext("2d").drawImage(sheet, x, y, blocks, blocks, 0, 0, blocks, blocks);
+  return canvas;
 }
 //# sourceURL=headscope/atlas.js

@@ -54,48 +54,4 @@ export function isPale(scale, value) {
   const [r, g, b] = scale.colours.subarray(3 * scale.step(value));
   return 0.3 * r + 0.59 * g + 0.11 * b > 140;
 }
-
-const FAINT = 56; // of 255: how much of a pair that is not high remains visible
-
-const pixelTables = new Map();
-
-/** 256 colours as words of pixels, full and faint; made once for each map. */
-function pixelWords(colours) {
-  if (!pixelTables.has(colours)) {
-    const tables = [255, FAINT].map((opacity) => {
-      const words = new Uint32Array(256);
-      const bytes = new Uint8Array(words.buffer);
-      for (let k = 0; k < 256; k++) bytes.set([...colours.subarray(3 * k, 3 * k + 3), opacity], 4 * k);
-      return words;
-    });
-    pixelTables.set(colours, tables);
-  }
-  return pixelTables.get(colours);
-}
-
-/**
- * Colour `values` (size × size) into a canvas of that size. C is symmetric, so half of it is enough
- * to see all of it: given `reach`, the thresholds of the high pairs, all others recede above the
- * diagonal.
- */
-export function paint(canvas, values, size, scale, reach = null) {
-  canvas.width = canvas.height = size;
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(size, size);
-  const pixels = new Uint32Array(image.data.buffer);
-  const [full, faint] = pixelWords(scale.colours);
-  const { from } = scale;
-  const factor = 255 / (scale.to - from);
-  for (let i = 0, at = 0; i < size; i++) {
-    const own = reach === null ? -Infinity : reach[i];
-    for (let j = 0; j < size; j++, at++) {
-      const value = values[at];
-      const step = (value - from) * factor + 0.5;
-      const words = j > i && value < own && value < reach[j] ? faint : full;
-      pixels[at] = words[step >= 255 ? 255 : step > 0 ? step | 0 : 0];
-    }
-  }
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
 //# sourceURL=headscope/colours.js

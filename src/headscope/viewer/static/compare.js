@@ -35,10 +35,10 @@ export class Compare {
       Promise.all([session.matrix(reading, layer, head, state.values.reading), session.pairs(reading, layer, head)])));
     if (state.address() !== asked) return;
     this.alike = session.reading === session.second;
-    for (const [k, side] of this.sides.entries()) {
-      this.fill(side, chosen[k][0], ...answers[k]);
-      await new Promise(requestAnimationFrame); // one large matrix at a time
-    }
+    const pictures = await Promise.all(chosen.map(([reading, layer, head], k) =>
+      session.picture(reading, layer, head, state.values.reading, answers[k][0], true)));
+    if (state.address() !== asked) return;
+    this.sides.forEach((side, k) => this.fill(side, chosen[k], pictures[k], ...answers[k]));
     if (!this.alike) {
       this.agreement.textContent = "Two readings: each on its own text and scale.";
       return;
@@ -48,11 +48,11 @@ export class Compare {
     this.agreement.textContent = `${both.toLocaleString("en")} pairs are high in both heads: ${percent(either ? both / either : 0)} of those high in either.`;
   }
 
-  fill(side, reading, matrix, found) {
+  fill(side, [reading, ...place], picture, matrix, found) {
     side.picker.update();
     side.source.textContent = `${reading.model.name}, ${matrix.size} tokens`;
-    Object.assign(side, { data: matrix, found, reading });
-    side.matrix.show(matrix, { kind: this.session.state.values.reading, tokens: reading.tokens, reach: found.reach });
+    Object.assign(side, { data: matrix, found, reading, place });
+    side.matrix.show(matrix, { kind: this.session.state.values.reading, tokens: reading.tokens, picture, marked: true });
     side.facts.replaceChildren(h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
       ...summary(found).map(([name, high, all]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all))));
   }

@@ -24,18 +24,20 @@ export async function drawing(session, views) {
   const caption = `${reading.model.name}, layer ${state.layer}, head ${state.head}: ${kind} similarity, high pairs ${rule}, special tokens ${special.replace("_", " ")}`;
   if (view === "atlas") {
     const all = `${reading.model.name}: ${kind} similarity of every head, ${scale === "head" ? "colours per head" : "shared colours"}`;
-    return atlasFigure(views.atlas.thumbnails, reading.model, kind, scale, all);
+    const sheet = await session.sheet(views.atlas.thumbnails, "light");
+    return atlasFigure(sheet, views.atlas.thumbnails.blocks, reading.model, all);
   }
   if (view === "text") return textFigure(views.text.page, caption);
   if (view === "compare") {
-    const parts = views.compare.sides.map(({ data, found, reading: read, picker }) => ({
-      title: [...picker.element.querySelectorAll("select")].map((menu) => menu.selectedOptions[0].textContent).join(", "),
-      kind, matrix: data, tokens: read.tokens, reach: found.reach }));
-    return matrixFigure(parts, `${reading.model.name}: two heads, ${kind} similarity, high pairs ${rule}`);
+    const parts = views.compare.sides.map(async ({ data, reading: read, place }) => ({
+      title: `layer ${place[0]}, head ${place[1]}`, kind, matrix: data, tokens: read.tokens,
+      picture: await session.picture(read, ...place, kind, data, true, "light") }));
+    return matrixFigure(await Promise.all(parts), `${reading.model.name}: two heads, ${kind} similarity, high pairs ${rule}`);
   }
-  const parts = [...views.head.shown].filter(([, { matrix }]) => matrix.values).map(([each, { matrix }]) => ({
-    title: each, kind: each, matrix, tokens: reading.tokens, reach: matrix.reach }));
-  return matrixFigure(parts, caption, views.head.viewport);
+  const parts = [...views.head.shown].filter(([, { matrix }]) => matrix.values).map(async ([each, { matrix }]) => ({
+    title: each, kind: each, matrix, tokens: reading.tokens,
+    picture: await session.picture(reading, state.layer, state.head, each, matrix, matrix.marked, "light") }));
+  return matrixFigure(await Promise.all(parts), caption, views.head.viewport);
 }
 
 export async function exportSvg(session, views) {

@@ -1,6 +1,7 @@
 // What is on screen as a drawing for print: vector text and lines, matrices as exact pixels.
 
-import { paint, scaleOf } from "headscope/colours.js";
+import { cut } from "headscope/atlas.js";
+import { scaleOf } from "headscope/colours.js";
 import { number, s, shortened } from "headscope/dom.js";
 import { boundaries } from "headscope/matrix.js";
 
@@ -17,8 +18,12 @@ async function address(canvas) {
   });
 }
 
-function picture(values, size, kind, range, reach = null) {
-  return address(paint(document.createElement("canvas"), values, size, scaleOf(kind, range, "light"), reach));
+/** A picture from the worker, on a canvas of its own. */
+function canvasOf(picture) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [picture.width, picture.height];
+  canvas.getContext("2d").drawImage(picture, 0, 0);
+  return canvas;
 }
 
 function words(x, y, text, more = {}) {
@@ -30,16 +35,16 @@ function sheet(width, height, caption) {
     s("title", {}, caption), s("rect", { width, height, fill: "#ffffff" }), words(12, 20, caption, { "font-size": 11 }));
 }
 
-/** Matrices of heads side by side, each {title, kind, matrix, tokens, reach}, seen through `view`. */
+/** Matrices of heads side by side, each {title, kind, matrix, tokens, picture}, seen through `view`. */
 export async function matrixFigure(parts, caption, view = null) {
   const { x, y, span } = view ?? { x: 0, y: 0, span: parts[0].matrix.size };
   const [plot, margin, top] = [Math.min(1400, Math.max(360, span * 9.5)), 90, 30];
   const drawing = sheet(parts.length * (plot + margin + 16), plot + margin + top + 44, caption);
-  for (const [part, { title, kind, matrix, tokens, reach }] of parts.entries()) {
-    const { values, size, positions, range } = matrix;
+  for (const [part, { title, kind, matrix, tokens, picture }] of parts.entries()) {
+    const { size, positions, range } = matrix;
     const [left, above, cell] = [part * (plot + margin + 16) + margin, top + margin, plot / span];
     const clip = s("svg", { x: left, y: above, width: plot, height: plot, viewBox: `${x} ${y} ${span} ${span}` },
-      s("image", { width: size, height: size, href: await picture(values, size, kind, range, reach), "image-rendering": "pixelated" }));
+      s("image", { width: size, height: size, href: await address(canvasOf(picture)), "image-rendering": "pixelated" }));
     drawing.append(clip);
     for (const at of boundaries(positions, tokens.sentence)) {
       const [column, row] = [left + (at - x) * cell, above + (at - y) * cell];
@@ -81,13 +86,12 @@ async function legend(x, y, kind, range, title) {
 }
 
 /** All heads, layers down and heads across. */
-export async function atlasFigure({ blocks, cells, ranges, shared }, { layers, heads }, kind, scale, caption) {
+export async function atlasFigure(sheetOfHeads, blocks, { layers, heads }, caption) {
   const [step, left, top] = [60, 36, 50];
   const drawing = sheet(left + heads * step + 12, top + layers * step + 12, caption);
   for (let at = 0; at < layers * heads; at++) {
     const [row, column] = [Math.floor(at / heads), at % heads];
-    const range = scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
-    const href = await picture(cells.subarray(at * blocks * blocks, (at + 1) * blocks * blocks), blocks, kind, range);
+    const href = await address(cut(sheetOfHeads, at, heads, blocks));
     drawing.append(s("image", { x: left + column * step, y: top + row * step, width: step - 4, height: step - 4, href, "image-rendering": "pixelated" }));
     if (row === 0) drawing.append(words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }));
     if (column === 0) drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));

@@ -49,19 +49,20 @@ export class Head {
     if (state.address() !== asked || reading !== session.reading) return;
     [this.main, this.found] = [main, found];
     this.panel.show(main, found);
-    const reach = this.marks.firstChild.checked ? found.reach : null;
-    await Promise.all(kinds.map((kind) => this.fill(kind, layer, head, asked, kind === kinds[0] ? reach : null)));
+    const marked = this.marks.firstChild.checked;
+    await Promise.all(kinds.map((kind) => this.fill(kind, layer, head, asked, marked && kind === kinds[0])));
   }
 
-  async fill(kind, layer, head, asked, reach) {
+  async fill(kind, layer, head, asked, marked) {
     const { state, reading } = this.session;
     const figure = this.shown.get(kind);
     try {
       const matrix = await this.session.matrix(reading, layer, head, kind);
+      const picture = await this.session.picture(reading, layer, head, kind, matrix, marked);
       if (state.address() !== asked || this.shown.get(kind) !== figure) return;
       const pinned = matrix.positions.indexOf(state.token ?? -1);
       figure.note.textContent = "";
-      figure.matrix.show(matrix, { kind, tokens: reading.tokens, reach, pinned: pinned < 0 ? null : pinned });
+      figure.matrix.show(matrix, { kind, tokens: reading.tokens, picture, marked, pinned: pinned < 0 ? null : pinned });
       const { scale } = figure.matrix;
       const stops = Array.from({ length: 9 }, (_, k) => cssColour(scale, scale.from + (scale.to - scale.from) * k / 8));
       figure.bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;

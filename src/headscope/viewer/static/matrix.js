@@ -1,6 +1,6 @@
 // One matrix with its tokens on both sides: drawn on a canvas, zoomed by wheel, moved by drag.
 
-import { paint, scaleOf } from "headscope/colours.js";
+import { scaleOf } from "headscope/colours.js";
 import { h, shortened } from "headscope/dom.js";
 import { ink, theme } from "headscope/theme.js";
 
@@ -37,7 +37,6 @@ export class Matrix {
   /** `hover(i, j)` is told the cell under the pointer, or nothing; `pin(i)` the one clicked. */
   constructor({ viewport = new Viewport(), hover, pin, labelled = true, label }) {
     Object.assign(this, { viewport, hover, pin, labelled, margin: 1 });
-    this.image = document.createElement("canvas");
     this.base = h("canvas", { class: "base", role: "img", "aria-label": label });
     this.over = h("canvas", { class: "over", "aria-hidden": "true" });
     this.element = h("div", { class: "matrix", tabindex: "-1" }, this.base, this.over);
@@ -53,11 +52,11 @@ export class Matrix {
     this.element.remove();
   }
 
-  /** Show a matrix. `reach` are the thresholds of the high pairs, to mark them, or null. */
-  show({ values, size, positions, range }, { kind, tokens, reach = null, pinned = null }) {
-    Object.assign(this, { values, size, positions, range, kind, tokens, reach, pinned });
+  /** Show a matrix and its picture, which may be in the light of another theme. */
+  show({ values, size, positions, range }, { kind, tokens, picture, marked = false, pinned = null }) {
+    if (this.image !== picture) this.image?.close();
+    Object.assign(this, { values, size, positions, range, kind, tokens, image: picture, marked, pinned });
     this.scale = scaleOf(kind, range, theme());
-    paint(this.image, values, size, this.scale, reach);
     this.margin = this.labelled ? widestLabel(tokens) : 1;
     if (this.viewport.size !== size) this.viewport.reset(size);
     this.draw();

@@ -1,9 +1,11 @@
 // The reading that is open, and the answers about it: what every view asks for.
 
+import { scaleOf } from "headscope/colours.js";
 import { Compute } from "headscope/compute.js";
 import { parseRule } from "headscope/rules.js";
 import { findSource } from "headscope/source.js";
 import { State } from "headscope/state.js";
+import { theme } from "headscope/theme.js";
 
 export const LISTED_PAIRS = 300;
 const SHORT_TEXT = 1500; // characters that an address may carry
@@ -66,6 +68,26 @@ export class Session {
     return this.once("matrix", this.question(reading, layer, head, kind));
   }
 
+  /** A matrix as a picture; `marked`: pairs that are not high recede above the diagonal. */
+  async picture(reading, layer, head, kind, { range }, marked, inks = theme()) {
+    const { from, to, colours } = scaleOf(kind, range, inks);
+    const rule = marked ? parseRule(this.state.values.rule) : null;
+    const question = this.question(reading, layer, head, kind);
+    return (await this.compute.ask("picture", { ...question, rule, scale: { from, to, colours } })).picture;
+  }
+
+  /** All thumbnails as one picture, layers down and heads across. */
+  async sheet({ ranges, shared }, inks = theme()) {
+    const { reading: kind, scale } = this.state.values;
+    const { layers, heads } = this.reading.model;
+    const limits = Array.from({ length: layers * heads }, (_, at) => {
+      const { from, to } = scaleOf(kind, scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]], inks);
+      return [from, to];
+    });
+    const { colours } = scaleOf(kind, shared, inks);
+    return (await this.compute.ask("sheet", { reading: this.reading.id, limits: limits.flat(), colours })).picture;
+  }
+
   pairs(reading, layer, head, most = LISTED_PAIRS) {
     const rule = parseRule(this.state.values.rule);
     return this.once("pairs", { ...this.question(reading, layer, head), rule, most });
@@ -86,8 +108,7 @@ export class Session {
   async attention(reading, layer, head) {
     if (!this.source.attention) throw new Error(this.source.attentionNote);
     const buffer = await this.source.attention(reading.request, layer, head);
-    const { special } = this.state.values;
-    return this.compute.ask("attention", { reading: reading.id, buffer, special }, [buffer]);
+    return this.compute.ask("attention", { ...this.question(reading, layer, head, "attention"), buffer }, [buffer]);
   }
 
   thumbnails(blocks) {

@@ -5,6 +5,8 @@
 const readings = new Map();
 const parts = new Map(); // of readings on their way: bytes
 const matrices = new Map(); // the last few, since a slider asks about the same one again
+const KEPT_MATRICES = 6;
+let thumbnails = null; // the last that were asked for
 const urgent = [];
 const patient = [];
 let awake = false;
@@ -38,7 +40,13 @@ const answers = {
       cells.set(block, at * blocks * blocks);
       ranges.set(colourRange(pairValues(block, blocks)), at * 2);
     }
-    return { blocks, cells, ranges, shared: colourRange(sample(cells, blocks)) };
+    thumbnails = { cells, blocks };
+    return { blocks, ranges, shared: colourRange(sample(cells, blocks)) };
+  },
+
+  async sheet({ reading, limits, colours }) {
+    const { layers, heads } = readings.get(reading).header.model;
+    return { picture: await thumbnailSheet(thumbnails, layers, heads, limits, colours) };
   },
 
   matrix(question) {
@@ -46,18 +54,25 @@ const answers = {
     return { values: C.slice(), positions, size: positions.length, range };
   },
 
+  async picture({ rule, scale, ...question }) {
+    const kept = matrixOf(question);
+    const reach = rule === null ? null : reachOf(kept, rule);
+    return { picture: await matrixPicture(kept.C, kept.positions.length, scale, reach) };
+  },
+
   pairs({ rule, most, ...question }) {
-    const { C, positions } = matrixOf(question);
+    const kept = matrixOf(question);
+    const { C, positions } = kept;
     const tokens = readings.get(question.reading).header.tokens;
-    const reach = thresholds(C, positions.length, rule);
+    const reach = reachOf(kept, rule);
     const counts = countPairs(C, positions, tokens, reach);
-    return { ...counts, reach, pairs: listPairs(C, positions, reach, most) };
+    return { ...counts, reach: reach.slice(), pairs: listPairs(C, positions, reach, most) };
   },
 
   agreement({ rule, questions }) {
     const [a, b] = questions.map((question) => {
-      const { C, positions } = matrixOf(question);
-      return { C, reach: thresholds(C, positions.length, rule), count: positions.length };
+      const kept = matrixOf(question);
+      return { C: kept.C, reach: reachOf(kept, rule), count: kept.positions.length };
     });
     const isHigh = ({ C, reach, count }, i, j) => C[i * count + j] >= reach[i] || C[i * count + j] >= reach[j];
     let [both, either] = [0, 0];
@@ -71,7 +86,8 @@ const answers = {
     return { both, either };
   },
 
-  attention({ reading, buffer, special }) {
+  attention({ buffer, ...question }) {
+    const { reading, special } = question;
     const opened = readings.get(reading);
     const [halves, positions] = [new Uint16Array(buffer), kept(opened, special)];
     const count = positions.length;
@@ -81,7 +97,9 @@ const answers = {
         values[i * count + j] = HALF[halves[positions[i] * opened.size + positions[j]]];
       }
     }
-    return { values, positions, size: count, range: [0, colourRange(values.slice())[1]] };
+    const range = [0, colourRange(values.slice())[1]];
+    keep(question, { C: values, positions, range });
+    return { values: values.slice(), positions, size: count, range };
   },
 
   measure({ reading, kind, special, rule, layer, head }) {
@@ -101,7 +119,20 @@ function kept(reading, special) {
   return Int32Array.from(positions);
 }
 
-function matrixOf({ reading, kind, special, layer, head }) {
+function keep({ reading, kind, special, layer, head }, matrix) {
+  if (matrices.size >= KEPT_MATRICES) matrices.delete(matrices.keys().next().value);
+  matrices.set([reading, kind, special, layer, head].join(), matrix);
+}
+
+/** The thresholds of a rule for a matrix, worked out once. */
+function reachOf(kept, rule) {
+  const name = `${rule.name}(${rule.number})`;
+  if (kept.rule !== name) Object.assign(kept, { rule: name, reach: thresholds(kept.C, kept.positions.length, rule) });
+  return kept.reach;
+}
+
+function matrixOf(question) {
+  const { reading, kind, special, layer, head } = question;
   const key = [reading, kind, special, layer, head].join();
   if (!matrices.has(key)) {
     const opened = readings.get(reading);
@@ -109,8 +140,7 @@ function matrixOf({ reading, kind, special, layer, head }) {
     const count = positions.length;
     const d = opened.header.model.head_size;
     const C = product(prepare(headVectors(opened, layer, head, positions), count, d, kind), count, d);
-    if (matrices.size >= 4) matrices.delete(matrices.keys().next().value);
-    matrices.set(key, { C, positions, range: colourRange(pairValues(C, count)) });
+    keep(question, { C, positions, range: colourRange(pairValues(C, count)) });
   }
   return matrices.get(key);
 }
@@ -146,14 +176,15 @@ function joined(pieces) {
   return bytes;
 }
 
-function work() {
+async function work() {
   const message = urgent.shift() ?? patient.shift();
   awake = message !== undefined;
   if (!awake) return;
   try {
-    const answer = answers[message.ask](message);
+    const answer = await answers[message.ask](message);
     const buffers = Object.values(answer).filter(ArrayBuffer.isView).map((array) => array.buffer);
-    postMessage({ id: message.id, answer }, [...new Set(buffers)].filter(passable));
+    const pictures = Object.values(answer).filter((value) => value instanceof ImageBitmap);
+    postMessage({ id: message.id, answer }, [...new Set(buffers)].filter(passable).concat(pictures));
   } catch (error) {
     postMessage({ id: message.id, error: String(error?.message ?? error) });
   }
