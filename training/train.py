@@ -31,8 +31,8 @@ from loop import MOST_MASKED, Held, Loss, Run, Settings, masked_loss, report, sa
 from optimiser import Optimiser
 
 BEGAN = time.time()
-# torch 2.10 to 2.12 may leave gradients of norms unwritten with this on (pytorch issue 193061);
-# `first_step` also compares every compiled gradient with the uncompiled one.
+# With this on, torch 2.11 left gradients of the norms unwritten (pytorch issue 193061). What the
+# compiler makes is checked besides: `first_step` compares every gradient with the uncompiled one.
 torch._inductor.config.triton.mix_order_reduction = False
 
 
