@@ -224,6 +224,15 @@ def test_a_shape_that_does_not_fit_is_refused():
         pair_statistics(torch.zeros(1, 2, 5, 8), tokens, RULES, backend="abacus")
 
 
+def test_vectors_may_come_with_or_without_gradients_and_from_inference_mode():
+    tokens, z = [plain_tokens(np.arange(30))], torch.randn(1, 2, 30, 8)
+    usual = pair_statistics(z, tokens, RULES)
+    assert_same_bits(usual, pair_statistics(z.clone().requires_grad_(), tokens, RULES))
+    with torch.inference_mode():
+        assert_same_bits(usual, pair_statistics(z * 1, tokens, RULES))
+    assert_same_bits(usual, pair_statistics(z, tokens, RULES))
+
+
 def test_counting_leaves_the_threads_of_torch_alone():
     before = torch.get_num_threads()
     pair_statistics(torch.randn(1, 2, 9, 8), [plain_tokens(np.arange(9))], RULES)

@@ -63,10 +63,16 @@ def mean_and_variance(
     return np.where(constant, extremes[..., 0], mean), np.where(constant, 0.0, variance)
 
 
-def simple_reach(rule: Peak | Sigma, mean: Values, variance: Values, maximum: Values) -> Values:
+def simple_reach(
+    rule: Peak | Sigma, count: int, shift: Values, totals: Values, extremes: npt.NDArray[Any]
+) -> Values:
     """The threshold of the rules that need no search, in float64."""
+    wide = extremes.astype(np.float64)
     if isinstance(rule, Peak):
-        return rule.f * maximum
+        highest: Values = rule.f * wide[..., 1]
+        return highest
+    pairs = np.array(count)
+    mean, variance = mean_and_variance(pairs, shift, totals[..., 0], totals[..., 1], wide)
     reach: Values = mean + rule.k * np.sqrt(variance)
     return reach
 

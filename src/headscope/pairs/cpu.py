@@ -20,7 +20,6 @@ from headscope.pairs.assemble import (
     PairNumbers,
     assemble,
     batch_chance,
-    mean_and_variance,
     round_up,
     simple_reach,
 )
@@ -160,8 +159,10 @@ def pair_statistics(
 def _likely_mean(vectors: Tensor, text: _Text) -> Tensor:
     """About the mean of C over pairs: (‖Σ z‖² - Σ ‖z‖²) / 2 pairs. Sums about it keep digits."""
     members = vectors[:, text.members] if len(text.left_out) else vectors  # (H, kept, d)
-    both = members.sum(-2).square().sum(-1) - members.square().sum((-2, -1))  # (H,)
-    return both / (2 * text.count)
+    total = torch.linalg.vector_norm(members.sum(-2), dim=-1)  # (H,) ‖Σ z‖
+    own = torch.linalg.vector_norm(members, dim=(-2, -1))  # (H,)
+    likely: Tensor = (total**2 - own**2) / (2 * text.count)  # (H,)
+    return likely
 
 
 def _head(
@@ -184,9 +185,6 @@ def _head(
         )
     numbers.extremes[at] = extremes
     numbers.sums[at], numbers.squares[at] = into_bins(np.stack([sums, squares]))
-    mean, variance = mean_and_variance(
-        np.array(text.count), shift, sums.sum(), squares.sum(), numbers.extremes[at]
-    )
     number = min(top, text.count)
     ranks = {rule.number(text.count) for rule in rules if isinstance(rule, Quantile)}
     ranks |= {number} - {0}
@@ -198,7 +196,8 @@ def _head(
             if isinstance(rule, Quantile):
                 high.reach[at] = values[rule.number(text.count)]
             else:
-                high.reach[at] = simple_reach(rule, mean, variance, numbers.extremes[at][1])
+                totals = np.array([sums.sum(), squares.sum()])
+                high.reach[at] = simple_reach(rule, text.count, shift, totals, extremes)
             reach = np.full(size, round_up(high.reach[at]))  # (S,)
         by_distance = np.zeros(size, np.int64)  # (S,)
         counted = (high.counters[at], by_distance, high.taking_part[at], high.sums[at])
@@ -247,9 +246,8 @@ def kth_largest(panels: Panels, ranks: Sequence[int], low: float, high: float) -
     counts = np.zeros(passes.LEVELS + 1, np.int64)
     for panel in panels:
         passes.count_levels(*panel, *span, counts)
-    upwards = np.cumsum(counts[passes.LEVELS - 1 :: -1])  # values in the highest n + 1 levels
-    level = {k: passes.LEVELS - 1 - int(np.searchsorted(upwards, k)) for k in ranks}
-    rank = {k: k - int(counts[n + 1 : -1].sum()) for k, n in level.items()}  # in its level
+    places = {k: passes.find_level(counts, k) for k in ranks}
+    level, rank = ({k: place[n] for k, place in places.items()} for n in range(2))
     few = sorted({n for n in level.values() if counts[n] <= COLLECTED})
     found = {}
     if few:

@@ -107,13 +107,23 @@ def _level(value: np.float32, low: float, high: float, scale: float) -> np.int32
 def _skip(row: Panel, start: int, bound: np.float32) -> int:
     """The first of the places start, start + CHUNK, … with a value up to the next that reaches."""
     while start + CHUNK <= len(row):
-        some = 0
+        part, some = row[start : start + CHUNK], np.int32(0)
         for n in range(CHUNK):
-            some += row[start + n] >= bound
+            some = np.int32(some | np.int32(part[n] >= bound))
         if some:
             return start
         start += CHUNK
     return start
+
+
+@exact
+def find_level(counts: Numbers, rank: int) -> tuple[int, int]:
+    """The level of the value of some rank from above, and its rank in that level."""
+    level = LEVELS - 1
+    while rank > counts[level]:
+        rank -= counts[level]
+        level -= 1
+    return level, rank
 
 
 @exact

@@ -34,14 +34,11 @@ def read_vectors(z: Tensor, reading: Reading, kept: Tensor) -> ReadVectors:
     if reading not in READINGS:
         raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
     z = z.float()  # (…, S, d)
-    largest = z.abs().amax((-2, -1)) if z.numel() else z.new_zeros(z.shape[:-2])  # (…,)
+    largest = torch.linalg.vector_norm(z, torch.inf, (-2, -1)) if z.numel() else z.sum((-2, -1))
     finite = torch.isfinite(largest)  # (…,)
     exponent = torch.frexp(torch.where(finite, largest, 1.0)).exponent  # (…,) int32
-    # In two steps, for 2^149 is no float32.
-    half = torch.div(exponent, 2, rounding_mode="floor")  # (…,)
-    down = torch.exp2(-half.float())[..., None, None]  # (…, 1, 1)
-    rest = torch.exp2((half - exponent).float())[..., None, None]  # (…, 1, 1)
-    z = z * down * rest  # (…, S, d) entries up to 1
+    exponent = exponent.clamp(-126, 126)  # so that the factor is an ordinary float32
+    z = z * torch.exp2(-exponent.float())[..., None, None]  # (…, S, d) entries up to about 1
     if reading == "raw":
         return ReadVectors(z, exponent, finite)
     shortest = torch.zeros(())

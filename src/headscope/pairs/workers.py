@@ -31,7 +31,12 @@ def _workers(number: int) -> ThreadPoolExecutor:
 
 def in_parallel(task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
     """Run a task for each of some arguments, on as many threads as torch uses."""
-    jobs = [_workers(torch.get_num_threads()).submit(task, *each) for each in arguments]
+
+    def work(*each: Any) -> None:
+        with torch.inference_mode():  # which a thread does not take over from the one that asks
+            task(*each)
+
+    jobs = [_workers(torch.get_num_threads()).submit(work, *each) for each in arguments]
     for job in jobs:
         job.result()
 
