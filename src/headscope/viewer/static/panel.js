@@ -103,7 +103,7 @@ export class Panel {
   nearest(i) {
     const { positions, values, size } = this.matrix;
     const others = Array.from(positions.keys()).filter((k) => k !== i).sort((k, l) => values[i * size + l] - values[i * size + k]);
-    const words = others.slice(0, 5).flatMap((k) => [", ", h("bdi", {}, shortened(this.tokens.word[positions[k]], 16))]);
+    const words = others.slice(0, 5).flatMap((k) => [" · ", h("bdi", {}, shortened(this.tokens.word[positions[k]], 16))]);
     return h("span", { class: "line" }, "most similar: ", words.slice(1));
   }
 }
