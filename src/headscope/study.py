@@ -38,6 +38,7 @@ SWEEP: tuple[Rule, ...] = (
     nearest(),
 )
 SAVE_EVERY = 10.0  # seconds
+CHUNK_BATCHES = 4  # full batches in a chunk: more pad less, fewer lose less to a kill
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Parameters:
     seed: int = 0
     window: int | None = None  # tokens read at once; the model's own by default
     language: str = "en"  # for finding sentences
-    batch_tokens: int = 4096
+    batch_tokens: int | None = None  # tokens read together; 2,048 on a CPU, 32,768 elsewhere
     padding: float = 0.05  # largest share of padding in a batch
 
     def __post_init__(self) -> None:
@@ -148,6 +149,8 @@ class _Run:
             raise CannotStudy(
                 f"window={self.window} is more than the model's {scope.shape.window} tokens."
             )
+        on_cpu = scope.model.device.type == "cpu"
+        self.batch_tokens = parameters.batch_tokens or (2**11 if on_cpu else 2**15)
         self.about: dict[str, Any] = {
             "model": {**scope.shape.as_dict(), "weights": weight_hash(scope.model)},
             "silenced": sorted(scope.silenced),
@@ -157,7 +160,7 @@ class _Run:
                 "column": corpus.column,
                 "pattern": corpus.pattern,
             },
-            "parameters": parameters.as_dict(),
+            "parameters": parameters.as_dict() | {"batch_tokens": self.batch_tokens},
         }
         self.totals = Totals(parameters.replicates, parameters.seed)
         self.counts = Counts()
@@ -198,6 +201,7 @@ class _Run:
             self.scope.tokenizer,
             window=self.window,
             language=self.parameters.language,
+            chunk_tokens=CHUNK_BATCHES * self.batch_tokens,
             start=Position(self.counts.items, self.counts.windows),
         )
 
@@ -209,7 +213,7 @@ class _Run:
                 raise CannotRead(f"{skipped}. Without --strict the study goes on past it.")
             self.progress.skipped(skipped)
             counts.skipped.append(asdict(skipped))
-        groups = batches(chunk.units, self.parameters.batch_tokens, self.parameters.padding)
+        groups = batches(chunk.units, self.batch_tokens, self.parameters.padding)
         gathered = Chunked(len(chunk.units))
         modes: tuple[Mode, ...] = ("real", *self.parameters.nulls)
         for places in groups:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -133,20 +134,28 @@ def summary(study: "Study") -> Table:
     said = study.manifest
     corpus, own = said["corpus"], said["parameters"]
     skipped = f", {corpus['skipped']:,} skipped" if corpus["skipped"] else ""
+    told = (own["readings"][0], own["special"][-1], own["rule"])
     table = Table(
         title=f"{escape(said['model']['name'])} on {escape(corpus['name'])}: "
         f"{corpus['documents']:,} documents, {corpus['tokens']:,} tokens{skipped}",
-        caption=f"{own['rule']}, {own['readings'][0]}; all tables are in {escape(str(study.path))}",
+        caption=f"{told[0]}, special tokens {told[1].replace('_', ' ')}, {told[2]}; "
+        f"all tables are in {escape(str(study.path))}",
+        box=SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
     )
-    for name in ("claim", "verdict", "value (95 %)", "null", "trend over layers", "why"):
+    columns = ["claim", "verdict", "value (95 %)", "trend"]
+    table_rows = [
+        row
+        for row in study.findings.to_pylist()
+        if row["mode"] == "real"
+        and (row["reading"], row["special"], row["rule"]) in (told, (None, None, None))
+    ]
+    nulls = any(row["null"] for row in table_rows)
+    for name in [*columns, *(["null"] if nulls else [])]:
         table.add_column(name)
-    for row in study.findings.to_pylist():
-        others = (row["reading"], row["special"], row["rule"])
-        told = (own["readings"][0], own["special"][-1], own["rule"])
-        if row["mode"] == "real" and others in (told, (None, None, None)):
-            table.add_row(*_finding(row))
+    for row in table_rows:
+        table.add_row(*_finding(row)[: 5 if nulls else 4])
     return table
 
 
@@ -157,7 +166,9 @@ def _finding(row: dict[str, Any]) -> tuple[str, ...]:
     value = "–" if row["value"] is None else f"{row['value']:.3g}"
     if row["low"] is not None:
         value += f" ({row['low']:.3g} … {row['high']:.3g})"
+    trend = "–" if row["trend"] is None else f"ρ {row['trend']:+.2f}, p {row['trend_p']:.2g}"
     null = "–" if row["null"] is None else f"{row['null_value']:.3g} ({row['null']})"
-    trend = "–" if row["trend"] is None else f"ρ {row['trend']:+.2f}, p {row['trend_p']:.3g}"
-    colour = COLOURS[row["verdict"]]
-    return row["says"], f"[{colour}]{row['verdict']}[/]", value, null, trend, row["reason"]
+    verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]"
+    if row["verdict"] != "holds":
+        verdict += f": {row['reason']}"
+    return row["says"], verdict, value, trend, null

@@ -19,7 +19,6 @@ from headscope.pairs import PairTokens
 from headscope.text import Tokens, tokenize, windows
 
 CHUNK_UNITS = 256
-CHUNK_TOKENS = 2**15
 
 T = TypeVar("T")
 
@@ -80,11 +79,6 @@ class Chunk:
         """Tokens in all units."""
         return sum(len(unit) for unit in self.units)
 
-    @property
-    def full(self) -> bool:
-        """Whether the chunk is large enough to be read."""
-        return len(self.units) >= CHUNK_UNITS or self.tokens >= CHUNK_TOKENS
-
 
 def pair_tokens(tokens: Tokens) -> PairTokens:
     """The tokens as the pair statistics need them: a word counts once, at its first piece."""
@@ -136,6 +130,7 @@ def chunks(
     *,
     window: int | None,
     language: str = "en",
+    chunk_tokens: int = 2**13,
     start: Position = BEGINNING,
 ) -> Iterator[Chunk]:
     """Cut a corpus into chunks, from a place where an earlier chunk ended.
@@ -162,7 +157,7 @@ def chunks(
             chunk.units.append(unit)
             last = unit.window + 1 == len(units)
             chunk.after = Position(number + 1) if last else Position(number, unit.window + 1)
-            if chunk.full:
+            if len(chunk.units) >= CHUNK_UNITS or chunk.tokens >= chunk_tokens:
                 yield chunk
                 chunk = Chunk(after=chunk.after)
     yield chunk

@@ -1,0 +1,138 @@
+"""How long a whole study takes, beside a plain forward pass and beside what one would write today.
+
+    python benchmarks/study.py [specimen|base] [--texts 16] [--tokens 256] [--rounds 3]
+
+All ways read the same texts in the same batches, in turn, and the ratios are of the medians.
+"everyday" asks transformers for `output_attentions=True` and hidden states, makes every similarity
+matrix with numpy, and takes the top 1 %, its distances, sentences, repetitions and anchors from it.
+"""
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import transformers
+
+import headscope as hs
+from headscope.capture import capture
+from headscope.corpus import Document
+from headscope.models import SPECIMEN
+from headscope.observe import Kind, Observer
+from headscope.pairs import quantile
+from headscope.sums import Chunked, Totals
+from headscope.units import Unit, read_units
+
+
+def scope_of(name: str) -> hs.Scope:
+    if name == "specimen":
+        return hs.load(device="cpu")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(SPECIMEN)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=len(tokenizer))
+    return hs.load(transformers.BertModel(config, add_pooling_layer=False).eval(), tokenizer)
+
+
+def windows_of(scope: hs.Scope, texts: int, tokens: int) -> list[Unit]:
+    text = hs.sample_text()
+    while True:
+        units = read_units(0, Document(text, "sample"), scope.tokenizer, tokens, "en")
+        if len(units) > texts:
+            return units[:texts]
+        text += "\n" + hs.sample_text()
+
+
+def plain(scope: hs.Scope, units: list[Unit]) -> None:
+    ids = torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
+    with torch.no_grad():
+        scope.loaded.backbone(input_ids=ids)
+
+
+def studied(scope: hs.Scope, units: list[Unit], observer: Observer, totals: Totals) -> None:
+    chunk, places = Chunked(len(units)), range(len(units))
+    attention, pairs = observer.see(units, "real")
+    totals.see_attention("real", places, attention, chunk)
+    for seen in pairs:
+        totals.see_pairs("real", places, seen, chunk)
+        totals.see_types(len(scope.tokenizer), seen)
+    totals.close(units, chunk, len(scope.tokenizer))
+
+
+def everyday(scope: hs.Scope, units: list[Unit]) -> Counter[str]:
+    ids = torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
+    z: list[np.ndarray] = []
+    backbone = scope.loaded.backbone
+    with torch.no_grad(), capture(backbone, lambda seen: z.append(seen.z.numpy())):
+        attentions = backbone(input_ids=ids, output_attentions=True).attentions
+    found: Counter[str] = Counter()
+    for layer, weights in zip(z, attentions, strict=True):
+        for b, unit in enumerate(units):
+            sentences, words = unit.marks.sentences, unit.marks.words
+            i, j = np.triu_indices(len(unit), 1)
+            for head in range(layer.shape[1]):
+                A = weights[b, head].numpy()
+                for kind in range(6):
+                    found["focus"] += A[:, unit.tokens.classes == kind].sum()
+                found["entropy"] += -(A * np.log(A + 1e-12)).sum()
+                found["columns"] += np.exp(-(A.mean(0) * np.log(A.mean(0) + 1e-12)).sum())
+                values = (layer[b, head] @ layer[b, head].T)[i, j]
+                high = values >= np.quantile(values, 0.99)
+                found["distance"] += (j - i)[high].sum()
+                found["sentence"] += (sentences[i] == sentences[j])[high].sum()
+                found["word"] += (words[i] == words[j])[high].sum()
+                ends = np.concatenate([i[high], j[high]])
+                found["anchor"] += np.bincount(unit.tokens.ids[ends]).max()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", nargs="?", default="base", choices=("specimen", "base"))
+    parser.add_argument("--texts", type=int, default=16)
+    parser.add_argument("--tokens", type=int, default=256)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    scope = scope_of(given.model)
+    units = windows_of(scope, given.texts, given.tokens)
+    slow = hs.load(_eager(scope), scope.tokenizer)
+    both = [Kind("raw", "kept"), Kind("raw", "left_out")]
+    watched = {
+        "study, one setting of special tokens": Observer(scope, both[1:], [quantile()], 0, False),
+        "study, special tokens kept and left out": Observer(scope, both, [quantile()], 0, False),
+    }
+    totals = {name: Totals(200, 0) for name in watched}
+    ways: dict[str, Callable[[], object]] = {"plain forward": lambda: plain(scope, units)}
+    for name, observer in watched.items():
+        ways[name] = lambda o=observer, t=totals[name]: studied(scope, units, o, t)
+    ways["everyday (transformers + numpy)"] = lambda: everyday(slow, units)
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for round_number in range(given.rounds + 1):
+        for name, way in ways.items():
+            begun = time.perf_counter()
+            way()
+            if round_number:  # the first compiles
+                seconds[name].append(time.perf_counter() - begun)
+    one = statistics.median(seconds["plain forward"])
+    shape = scope.shape
+    print(
+        f"{given.model}: {shape.layers} × {shape.heads} × {shape.head_size}, {given.texts} × "
+        f"{len(units[0])} tokens, {torch.get_num_threads()} threads, medians of {given.rounds}"
+    )
+    for name, taken in seconds.items():
+        middle = statistics.median(taken)
+        print(f"{name:<42}{middle:8.3f} s {middle / one:8.2f} ×")
+
+
+def _eager(scope: hs.Scope) -> transformers.PreTrainedModel:
+    """The same weights with the attention implementation that shows its weights."""
+    model = type(scope.model)(scope.model.config)
+    model.load_state_dict(scope.model.state_dict())
+    model.set_attn_implementation("eager")
+    return model.eval()
+
+
+if __name__ == "__main__":
+    main()
