@@ -172,7 +172,8 @@ def main() -> None:
     note("cloze", cloze(model, tokenizer))
     for pair in args.other:
         name, path = pair.split("=")
-        texts = [json.loads(line)["text"] for line in Path(path).read_text("utf-8").splitlines()]
+        with open(path, encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in lines]
         joined = tokenizer("\n".join(texts), add_special_tokens=False, verbose=False)["input_ids"]
         windows = cut(joined, 512)
         for way in ("BERT", "all [MASK]"):
