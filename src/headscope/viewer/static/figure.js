@@ -103,11 +103,11 @@ export async function atlasFigure(sheetOfHeads, blocks, { layers, heads }, capti
 export function textFigure(page, caption) {
   const frame = page.getBoundingClientRect();
   const drawing = sheet(frame.width + 24, frame.height + 48, caption);
-  const size = parseFloat(getComputedStyle(page).fontSize);
   const seen = [...page.querySelectorAll(".token")].flatMap((token) => [...token.getClientRects()].slice(0, 1).map((box) => [token, box]));
   for (const [token, box] of seen) {
     const [x, y] = [box.left - frame.left + 12, box.top - frame.top + 36];
     const { backgroundColor: ground, color } = token.style;
+    const size = parseFloat(getComputedStyle(token).fontSize);
     if (ground) drawing.append(s("rect", { x, y, width: box.width, height: box.height, fill: ground }));
     const part = Number(token.style.getPropertyValue("--part") || 0);
     if (part) drawing.append(s("rect", { x, y: y + box.height, width: box.width, height: 2, fill: "#0d6e78", opacity: part }));

@@ -5,7 +5,7 @@ import { h, s, shortened } from "headscope/dom.js";
 import { Panel } from "headscope/panel.js";
 import { theme } from "headscope/theme.js";
 
-const MOST_ARCS = 24;
+const MOST_ARCS = 12;
 
 export class Reader {
   constructor(session) {
@@ -81,8 +81,11 @@ export class Reader {
       span.style.setProperty("--part", share ? (0.25 + 0.75 * Math.sqrt(share)).toFixed(3) : "0");
     });
     const none = this.found.takingPart.filter((count) => !count).length;
-    this.about.textContent = "Underlined tokens take part in high pairs, the stronger the more. Point at a token to shade the others, from the least "
-      + `similar to it to the most, and to draw arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} tokens are in no high pair.`;
+    const shade = this.session.state.values.reading === "centred"
+      ? "the others: blue where more similar to it than the mean of the text, orange where less"
+      : "the half of the others that is more similar to it";
+    this.about.textContent = "Underlined tokens take part in high pairs, the stronger the more. Point at a token to shade "
+      + `${shade}, with arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} tokens are in no high pair.`;
   }
 
   hover(i, j) {
@@ -124,11 +127,11 @@ export class Reader {
     return [after(top), after(bottom)];
   }
 
-  /** From the least to the most similar of the other tokens, so that every token shades the text. */
+  /** From the middle of the other tokens to the most similar: the less similar half stays plain. */
   rowScale(index) {
     const { values, size } = this.matrix;
     const row = values.slice(index * size, (index + 1) * size).filter((_, k) => k !== index).sort();
-    const range = row.length ? [row[0], row[row.length - 1]] : [0, 1];
+    const range = row.length ? [row[row.length >> 1], row[row.length - 1]] : [0, 1];
     return scaleOf(this.session.state.values.reading, range, theme());
   }
 

@@ -1,0 +1,59 @@
+"""Make the README's three pictures of the viewer: `python docs/screenshots.py`.
+
+Needs a Chromium and Playwright (`pip install -e '.[dev]'`). The pictures show the sample text read
+by the specimen, from a page saved to a temporary folder, with the network off.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+import headscope as hs
+
+HERE = Path(__file__).parent
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+VIEWS = {
+    "atlas": "layer=6&head=7",
+    "head": "view=head&layer=3&head=9&reading=cosine",
+    "text": "view=text&layer=8&head=4&special=left_out",
+}
+
+
+def wait(page: Page) -> None:
+    """Until the view is drawn and every head is measured."""
+    while not page.evaluate(
+        "globalThis.headscope?.session.reading && headscope.idle() "
+        "&& headscope.views.atlas.measures?.size === 144"
+    ):
+        page.wait_for_timeout(50)
+    page.wait_for_timeout(300)
+
+
+def main() -> None:
+    """Take the pictures."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("no Chromium is installed: looked for chromium and google-chrome")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        saved = hs.load().read(hs.sample_text()).save(Path(folder) / "reading.html")
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        size = {"width": 1280, "height": 800}
+        page = browser.new_context(viewport=size, offline=True).new_page()  # type: ignore[arg-type]
+        page.goto(saved.as_uri())
+        wait(page)
+        for name, looked in VIEWS.items():
+            page.evaluate("looked => { location.hash = looked; }", looked)
+            wait(page)
+            if name == "text":
+                page.locator(".page .token", has_text="the").nth(5).hover()
+                page.wait_for_timeout(200)
+            # Matrices look like noise to PNG: it would be five times the size.
+            page.screenshot(path=HERE / f"viewer-{name}.jpg", type="jpeg", quality=82)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
