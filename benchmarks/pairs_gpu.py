@@ -29,6 +29,7 @@ from transformers.masking_utils import sdpa_mask
 
 from headscope.pairs import TokenBatch, attention_cuda, cuda, launches, plain_tokens, quantile
 from headscope.pairs.attention import Scores
+from headscope.pairs.layer import prepare
 
 DEVICE, CLASSES = "cuda", 8
 PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sheet
@@ -189,7 +190,7 @@ def where_the_time_goes(count, size, heads=12, d=64):
     counted = launches.Counted.nothing(chosen, sums.some(slice(0, len(chosen.V))), edge)
     scores = Scores(d**-0.5)
     steps = {
-        "prepare": (lambda: launches.prepare(z, text, "raw"), 1, 0),
+        "prepare": (lambda: prepare(z, text, "raw"), 1, 0),
         "add_up": (lambda: launches.add_up(layer), 1, 1),
         "count_levels": (lambda: launches.count_levels(chosen, levels), share, 1),
         "collect": (lambda: lists.collect(edge), share, 1),

@@ -7,11 +7,11 @@ import numpy as np
 from headscope.pairs import ChancePairs, Nearest, PairTokens, Quantile, TopPairs, reference
 
 
-def some_tokens(rng, size, *, sentences=None, types=12):
+def some_tokens(rng, size, *, one_sentence=False, types=12):
     """Tokens like those of a text: special at both ends, sentences in order, words that repeat."""
     special = np.zeros(size, bool)
     special[:1] = special[-1:] = size > 2
-    sentence = np.cumsum(rng.random(size) < 0.06) if sentences is None else np.zeros(size, int)
+    sentence = np.cumsum(rng.random(size) < (0 if one_sentence else 0.06))
     ids = rng.integers(0, types, size)
     words = np.where(rng.random(size) < 0.1, -1, ids % 7)
     return PairTokens(np.where(special, -1, sentence), ids, np.where(special, -1, words), special)

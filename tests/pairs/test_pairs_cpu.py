@@ -205,7 +205,7 @@ def test_long_texts_agree_with_the_reference():
 @settings(max_examples=60, deadline=None)
 def test_chance_is_counted_by_groups_as_by_pairs(seed, size, types, one_sentence, special):
     rng = np.random.default_rng(seed)
-    tokens = some_tokens(rng, size, types=types, sentences=1 if one_sentence else None)
+    tokens = some_tokens(rng, size, types=types, one_sentence=one_sentence)
     want = reference.chance_pairs(tokens, special)
     got = chance.chance_pairs([chance.text_chance(tokens, special)])
     for (name, left), (_, right) in zip(fields_of(want), fields_of(got), strict=True):

@@ -19,9 +19,11 @@ from headscope.pairs import launches
 from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assemble
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import DISTANCE_BINS
-from headscope.pairs.launches import BINS, NO_PAIR, Counted, Layer, Lists, Sums, TextTensors
+from headscope.pairs.launches import NO_PAIR, Counted, Lists, Sums
+from headscope.pairs.layer import Layer, TextTensors, prepare
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import PairStatistics, TopPairs, Values
+from headscope.pairs.tiles import BINS, TILE
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
@@ -87,7 +89,7 @@ def start(
         raise ValueError(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
     where = str(z.device)
     text = batch.remember(("cuda", special, where), lambda: TextTensors(batch, special, z.device))
-    vectors = launches.prepare(z, text, reading)
+    vectors = prepare(z, text, reading)
     sums = launches.add_up(vectors)
 
     def ranks_of(rule: Rule | None) -> Tensor | None:
@@ -184,7 +186,7 @@ def _redo(pending: Pending, n: int, which: Tensor) -> None:
     if reach is None:
         reach = pending.high[n].reach[which]
     counted = Counted.nothing(layer, pending.sums.some(which), reach)
-    rows = launches.T * layer.text.size
+    rows = TILE * layer.text.size
     blocks = max(1, min(layer.text.blocks, LIST_BYTES // (16 * rows * len(which))))
     lists, best = Lists(layer, blocks * rows), torch.full_like(pending.best[which], NO_PAIR)
     for first in range(0, layer.text.blocks, blocks):

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headscope.pairs.reference import NO_DIRECTION
 from headscope.pairs.tokens import READINGS, Reading
-
-NO_DIRECTION = 1e-6  # as in reference.py
 
 
 class NotFiniteError(ValueError):
