@@ -43,6 +43,7 @@ SETS = {
 FITTED_ON = ("wiki300", "openstax", "enwiki")
 NAMES = ("pk", "window_diff", "boundary_f1", "boundary_similarity")
 REPLICATES = 2000
+HIDDEN = "last hidden state, fitted alike"
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,8 @@ def read_half(arguments: argparse.Namespace, kind: str, which: str, form: str) -
     """The documents of a half whose features are in the cache."""
     name = Path(arguments.model).name
     found = []
-    for document in documents(arguments.data, kind, which, arguments.documents, form):
+    most = arguments.documents if which == "judge" else 1000
+    for document in documents(arguments.data, kind, which, most, form):
         path = cached(arguments.cache, name, form, document)
         if path.exists():
             found.append((document, load(path)))
@@ -221,11 +223,6 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
     made = Segmenter.load(arguments.segmenter) if arguments.segmenter else None
     if made is None:
         made = default_segmenter(hs.load(device="cpu"))
-    hidden = fit(
-        [Example(f.hidden[:, None, :], d.lengths) for d, f in examples],
-        "hidden state",
-        (1, 1, examples[0][1].hidden.shape[1]),
-    )
     free = [
         Kernel("TF-IDF", lambda d, _: plain(baselines.tfidf(d.units))),
         Kernel("LSA", lambda d, _: plain(baselines.lsa(d.units))),
@@ -234,16 +231,22 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
         Kernel("heads of the last two layers", lambda _, f: plain(late_layers(f))),
         Kernel("chosen heads", by_segmenter(made, worth=False), shortest=made.shortest),
     ]
-    fitted = [
-        Kernel(
-            "last hidden state, fitted alike",
-            by_segmenter(hidden, "hidden"),
-            hidden.penalty,
-            hidden.shortest,
-        ),
-        Kernel("headscope", by_segmenter(made), made.penalty, made.shortest),
-    ]
-    return {kernel.name: kernel for kernel in [*(calibrated(k, examples) for k in free), *fitted]}
+    fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest)]
+    if asked(arguments, HIDDEN):
+        hidden = fit(
+            [Example(f.hidden[:, None, :], d.lengths) for d, f in examples],
+            HIDDEN,
+            (1, 1, examples[0][1].hidden.shape[1]),
+        )
+        alike = by_segmenter(hidden, "hidden")
+        fitted.insert(0, Kernel(HIDDEN, alike, hidden.penalty, hidden.shortest))
+    wanted = [k for k in free if asked(arguments, k.name)]
+    kept = [k for k in fitted if asked(arguments, k.name)]
+    return {kernel.name: kernel for kernel in [*(calibrated(k, examples) for k in wanted), *kept]}
+
+
+def asked(arguments: argparse.Namespace, name: str) -> bool:
+    return not arguments.methods or name in arguments.methods
 
 
 def topics(arguments: argparse.Namespace) -> None:
@@ -270,7 +273,8 @@ def topics(arguments: argparse.Namespace) -> None:
         print("|---|---|---|---|---|---|---|")
         for given in (True, False):
             for name, (method, when) in lexical.items():
-                if when in ("both", "given" if given else "chosen"):
+                now = when in ("both", "given" if given else "chosen")
+                if now and asked(arguments, name):
                     row(name, given, judged, lambda d, _, n, m=method: m(d.units, n))
             for name, kernel in kernels.items():
                 row(name, given, judged, kernel.cut)
@@ -310,6 +314,7 @@ def main() -> None:
     parser.add_argument("--half", choices=["choose", "judge"], default="judge")
     parser.add_argument("--form", choices=["plain", "bare"], default="plain")
     parser.add_argument("--documents", type=int, default=1000, help="of each set, at most")
+    parser.add_argument("--methods", nargs="+", help="names of rows; all unless given")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     torch.set_num_threads(1)

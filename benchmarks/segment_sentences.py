@@ -8,6 +8,7 @@ interval over documents. The weights were learned on the train parts.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -37,8 +38,14 @@ def splitters(scope: hs.Scope) -> dict[str, Splitter]:
     pragmatic = pysbd.Segmenter(language="en", clean=False)
 
     def syntok(text: str) -> list[str]:
-        found = segmenter.process(text)
-        starts = [s[0].offset for paragraph in found for s in paragraph if s]
+        # Its offsets count from the paragraph.
+        starts = [
+            paragraph.start() + sentence[0].offset
+            for paragraph in re.finditer(r"(?:.+\n?)+", text)
+            for part in segmenter.process(paragraph.group())
+            for sentence in part
+            if sentence
+        ]
         return [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
 
     return {
