@@ -5,24 +5,33 @@
 All ways read the same texts in the same batches, in turn, and the ratios are of the medians.
 "everyday" asks transformers for `output_attentions=True` and hidden states, makes every similarity
 matrix with numpy, and takes the top 1 %, its distances, sentences, repetitions and anchors from it.
+
+    python benchmarks/study.py memory [--documents 100000]
+
+studies that many short made-up documents with a tiny model and prints the resident memory on the
+way.
 """
 
 import argparse
+import copy
 import statistics
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import psutil
 import torch
 import transformers
 
 import headscope as hs
 from headscope.capture import capture
-from headscope.corpus import Document
+from headscope.corpus import Corpus, Document
 from headscope.models import SPECIMEN
 from headscope.observe import Kind, Observer
 from headscope.pairs import quantile
+from headscope.progress import Quiet
 from headscope.sums import Chunked, Totals
 from headscope.units import Unit, read_units
 
@@ -88,13 +97,60 @@ def everyday(scope: hs.Scope, units: list[Unit]) -> Counter[str]:
     return found
 
 
+class MadeUp:
+    """Documents of words drawn from the sample text, made when they are asked for."""
+
+    def __init__(self, number: int):
+        self.number = number
+        self.words = hs.sample_text().split()
+
+    def __iter__(self) -> Iterator[str]:
+        random = np.random.default_rng(0)
+        for _ in range(self.number):
+            yield " ".join(random.choice(self.words, int(random.integers(4, 24)))) + "."
+
+
+class Watched(Quiet):
+    """Notes the resident memory at 1,000, 2,000, 4,000, … documents."""
+
+    def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
+        self.documents, self.next, self.process = 0, 1000, psutil.Process()
+
+    def advance(self, units: Sequence[Unit]) -> None:
+        self.documents += len(units)
+        if self.documents >= self.next:
+            resident = self.process.memory_info().rss / 2**20
+            print(f"{self.documents:>8,} documents {resident:8.0f} MiB", flush=True)
+            self.next *= 2
+
+
+def memory(documents: int) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(SPECIMEN)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    scope = hs.load(transformers.BertModel(config).eval(), tokenizer)
+    with tempfile.TemporaryDirectory() as folder:
+        scope.study(MadeUp(documents), folder, progress=Watched(), padding=0.3)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("model", nargs="?", default="base", choices=("specimen", "base"))
+    parser.add_argument("model", nargs="?", default="base", choices=("specimen", "base", "memory"))
+    parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--texts", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
+    if given.model == "memory":
+        memory(given.documents)
+        return
     scope = scope_of(given.model)
     units = windows_of(scope, given.texts, given.tokens)
     slow = hs.load(_eager(scope), scope.tokenizer)
@@ -128,10 +184,9 @@ def main() -> None:
 
 def _eager(scope: hs.Scope) -> transformers.PreTrainedModel:
     """The same weights with the attention implementation that shows its weights."""
-    model = type(scope.model)(scope.model.config)
-    model.load_state_dict(scope.model.state_dict())
+    model = copy.deepcopy(scope.model)
     model.set_attn_implementation("eager")
-    return model.eval()
+    return model
 
 
 if __name__ == "__main__":

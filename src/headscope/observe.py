@@ -92,6 +92,7 @@ class Observer:
             z = _head_vectors(outputs, mode, batch.lengths, self.causal)
             if self.no_focus is None:
                 layers.attention.append(self._attention(outputs, units, batch, mode, name))
+            detected: dict[Kind, Values] = {}
             for special, members in kept.items():
                 layers.vectors[special].append(size.vector_statistics(z, members.to(z.device)))
             for kind in self.kinds:
@@ -106,9 +107,11 @@ class Observer:
                         layer=name,
                     )
                 )
-                layers.detection.setdefault(kind, []).append(
-                    _detected(z, kind, kept[kind.special].to(z.device), drawn)
-                )
+                # Special tokens are in no couple; they only move the mean that is taken away.
+                like = kind if kind.reading == "centred" else Kind(kind.reading)
+                if like not in detected:
+                    detected[like] = _detected(z, like, kept[kind.special].to(z.device), drawn)
+                layers.detection.setdefault(kind, []).append(detected[like])
 
         self._run(loaded, units, observe)
         attention = None

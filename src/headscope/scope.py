@@ -104,7 +104,8 @@ class Scope:
         `headscope.study.Parameters`.
         """
         from headscope.corpus import Corpus
-        from headscope.study import Parameters, study
+        from headscope.parameters import Parameters
+        from headscope.study import study
 
         corpus = Corpus(source, cut, column, pattern)  # type: ignore[arg-type]
         made = Parameters(**parameters)

@@ -4,6 +4,7 @@ The corpus goes by in chunks. After each the sums are whole, and from time to ti
 a run that was stopped, by whatever means, goes on from there and ends with the same tables.
 """
 
+import json
 import platform
 import time
 from collections.abc import Iterable
@@ -12,83 +13,24 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import transformers
 
 from headscope import __version__
-from headscope.bootstrap import REPLICATES
+from headscope.checkpoint import packed, unpack
 from headscope.corpus import Corpus, NoCorpus, Skipped
 from headscope.errors import CannotRead
 from headscope.examples import example_pairs, keep
-from headscope.measures.types import TypeCounts
-from headscope.observe import NULLS, Kind, Mode, Observer
-from headscope.pairs import Rule, nearest, peak, quantile, sigma
-from headscope.pairs.tokens import READINGS, SPECIAL, Reading, Special
+from headscope.observe import Mode, Observer
+from headscope.parameters import Parameters
 from headscope.progress import Progress, Quiet
 from headscope.scope import Scope
 from headscope.store import CannotStudy, Study, StudyFolder, open_study
-from headscope.sums import Chunked, Key, Totals
+from headscope.sums import Chunked, Totals
 from headscope.units import Chunk, Position, ahead, batches, chunks
 
-SWEEP: tuple[Rule, ...] = (
-    *(quantile(q) for q in (0.002, 0.005, 0.01, 0.02, 0.05)),
-    peak(),
-    sigma(),
-    nearest(),
-)
 SAVE_EVERY = 10.0  # seconds
 CHUNK_BATCHES = 4  # full batches in a chunk: more pad less, fewer lose less to a kill
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """Everything that decides what a study says of a model and a corpus."""
-
-    readings: tuple[Reading, ...] = ("raw",)
-    special: tuple[Special, ...] = ("kept", "left_out")
-    rule: Rule = field(default_factory=quantile)
-    sweep: bool = False  # also the other rules of METHOD.md, section 2
-    nulls: tuple[Mode, ...] = ()
-    replicates: int = REPLICATES
-    seed: int = 0
-    window: int | None = None  # tokens read at once; the model's own by default
-    language: str = "en"  # for finding sentences
-    batch_tokens: int | None = None  # tokens read together; 2,048 on a CPU, 32,768 elsewhere
-    padding: float = 0.05  # largest share of padding in a batch
-
-    def __post_init__(self) -> None:
-        for name, given, known in (
-            ("reading", self.readings, READINGS),
-            ("special", self.special, SPECIAL),
-            ("null", self.nulls, NULLS),
-        ):
-            for one in given:
-                if one not in known:
-                    raise CannotStudy(f"{name} is one of {', '.join(known)}, not {one!r}.")
-        if not self.readings or not self.special:
-            raise CannotStudy("A study needs at least one reading and one setting of special.")
-
-    @property
-    def kinds(self) -> tuple[Kind, ...]:
-        """Every way similarities are read; the first is the one findings are told of."""
-        return tuple(Kind(r, s) for r in self.readings for s in self.special)
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """Every rule; the study's own comes first."""
-        others = SWEEP if self.sweep else ()
-        return (self.rule, *(rule for rule in others if rule != self.rule))
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        return plain | {
-            "rule": str(self.rule),
-            "readings": list(self.readings),
-            "special": list(self.special),
-            "nulls": list(self.nulls),
-        }
 
 
 @dataclass(slots=True)
@@ -239,21 +181,9 @@ class _Run:
         counts.fingerprint = (counts.fingerprint + chunk.fingerprint) % 2**128
 
     def _save(self) -> None:
-        arrays: dict[str, Any] = {}
-        names: dict[str, Any] = {}
-        for part in ("sums", "profiles"):
-            for key, held in getattr(self.totals, part).items():
-                arrays |= {f"{part}/{key}/{name}": value for name, value in held.items()}
-        for key, counts in self.totals.types.items():
-            there = np.flatnonzero(counts.occurrences)
-            arrays[f"types/{key}/there"] = there
-            arrays[f"types/{key}/ends"] = counts.ends[there]
-            arrays[f"types/{key}/occurrences"] = counts.occurrences[there]
-            names[str(key)] = {str(place): said for place, said in counts.names.items()}
-            sizes = names.setdefault("sizes", {})
-            sizes[str(key)] = list(counts.ends.shape)
-        counts_said = asdict(self.counts) | {"fingerprint": str(self.counts.fingerprint)}
-        self.folder.save_state(arrays, {"about": self.about, "counts": counts_said, "types": names})
+        arrays, names = packed(self.totals)
+        counts = asdict(self.counts) | {"fingerprint": str(self.counts.fingerprint)}
+        self.folder.save_state(arrays, {"about": self.about, "counts": counts, "types": names})
 
     def _resume(self) -> None:
         state = self.folder.load_state()
@@ -262,23 +192,10 @@ class _Run:
         arrays, said = state
         self._refuse_other(said["about"])
         self.counts = Counts(**said["counts"] | {"fingerprint": int(said["counts"]["fingerprint"])})
-        for path, value in arrays.items():
-            part, key, name = path.split("/")
-            if part != "types":
-                getattr(self.totals, part).setdefault(Key.parse(key), {})[name] = value
-        for key, shape in said["types"].get("sizes", {}).items():
-            counts = TypeCounts.empty(*shape)
-            there = arrays[f"types/{key}/there"]
-            counts.ends[there] = arrays[f"types/{key}/ends"]
-            counts.occurrences[there] = arrays[f"types/{key}/occurrences"]
-            names = said["types"][key].items()
-            counts.names = {int(place): (word, votes) for place, (word, votes) in names}
-            self.totals.types[Key.parse(key)] = counts
+        unpack(arrays, said["types"], self.totals)
 
     def _refuse_other(self, about: dict[str, Any]) -> None:
         """Raise where the folder holds another study than the one asked for."""
-        import json
-
         mine, other = json.loads(json.dumps(self.about)), about
         changed = [
             f"{part} {name}: {other[part].get(name)} there, {value} now"

@@ -15,8 +15,9 @@ from headscope import study as running
 from headscope.corpus import Corpus, NoCorpus
 from headscope.errors import CannotRead
 from headscope.pairs import quantile
+from headscope.parameters import Parameters
 from headscope.store import CannotStudy, StudyFolder
-from headscope.study import Parameters, study
+from headscope.study import study
 
 DOCUMENTS = [*TEXTS, " ", *(f"{text} {text}" for text in TEXTS)]
 OPTIONS = {"rule": quantile(0.05), "replicates": 20, "window": 40}
