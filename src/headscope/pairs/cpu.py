@@ -25,7 +25,7 @@ from headscope.pairs.assemble import (
 )
 from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.chance import TextChance
-from headscope.pairs.distances import DISTANCE_BINS, into_bins
+from headscope.pairs.distances import DISTANCE_BINS, UPPER_DISTANCES
 from headscope.pairs.rules import Nearest, Quantile, Rule
 from headscope.pairs.statistics import PairStatistics, TopPairs
 from headscope.pairs.tokens import PairTokens, Reading, Special
@@ -184,7 +184,8 @@ def _head(
             *panel, shift, text.kept, *kinds, sums, squares, numbers.unrelated[at], extremes
         )
     numbers.extremes[at] = extremes
-    numbers.sums[at], numbers.squares[at] = into_bins(np.stack([sums, squares]))
+    passes.into_bins(sums, UPPER_DISTANCES, numbers.sums[at])
+    passes.into_bins(squares, UPPER_DISTANCES, numbers.squares[at])
     number = min(top, text.count)
     ranks = {rule.number(text.count) for rule in rules if isinstance(rule, Quantile)}
     ranks |= {number} - {0}
@@ -194,18 +195,19 @@ def _head(
             reach = _nearest_reach(panels, rule.k)  # (S,)
         else:
             if isinstance(rule, Quantile):
-                high.reach[at] = values[rule.number(text.count)]
+                high.reach[at] = limit = values[rule.number(text.count)]
             else:
                 totals = np.array([sums.sum(), squares.sum()])
                 high.reach[at] = simple_reach(rule, text.count, shift, totals, extremes)
-            reach = np.full(size, round_up(high.reach[at]))  # (S,)
+                limit = float(round_up(high.reach[at]))
+            reach = np.full(size, limit, np.float32)  # (S,)
         by_distance = np.zeros(size, np.int64)  # (S,)
         counted = (high.counters[at], by_distance, high.taking_part[at], high.sums[at])
         for panel in panels:
             passes.count_high(
                 *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counted
             )
-        high.by_distance[at] = into_bins(by_distance)
+        passes.into_bins(by_distance, UPPER_DISTANCES, high.by_distance[at])
         high.expected[at] = by_distance @ text.inside_share
     if number:
         _find_top(panels, np.float32(values[number]), number, numbers.top, at)
@@ -242,6 +244,11 @@ def kth_largest(panels: Panels, ranks: Sequence[int], low: float, high: float) -
     """
     if not ranks or low == high:
         return dict.fromkeys(ranks, low)
+    values = np.empty(len(ranks), np.float32)
+    if panels.rows == panels.size and passes.kth_of_one_panel(
+        next(iter(panels))[0], low, high, np.array(ranks), COLLECTED, values
+    ):
+        return dict(zip(ranks, values.tolist(), strict=True))
     span = (low, high, passes.LEVELS / (high - low))
     counts = np.zeros(passes.LEVELS + 1, np.int64)
     for panel in panels:
@@ -273,8 +280,7 @@ def _collect(
     """All values of some levels, rising."""
     wanted = np.zeros(passes.LEVELS + 1, np.bool_)
     wanted[levels] = True
-    bound = np.float32(span[0] + (levels[0] - 0.01) / span[2])  # a little below the lowest
-    bound = np.nextafter(bound, passes.BLANK)
+    bound = passes.bound_of(levels[0], span[0], span[2])
     values, filled = np.empty(int(counts[levels].sum()), np.float32), 0
     for panel in panels:
         filled = passes.collect_levels(*panel, *span, wanted, bound, values, filled)

@@ -142,6 +142,13 @@ def count_levels(
 
 
 @exact
+def bound_of(level: int, low: float, scale: float) -> np.float32:
+    """A little less than any value of a level."""
+    below: np.float32 = np.nextafter(np.float32(low + (level - 0.01) / scale), BLANK)
+    return below
+
+
+@exact
 def collect_levels(
     panel: Panel,
     i0: int,
@@ -165,6 +172,27 @@ def collect_levels(
                     filled += 1
             start = _skip(row, start + CHUNK, bound)
     return filled
+
+
+@exact
+def kth_of_one_panel(
+    panel: Panel, low: float, high: float, ranks: Numbers, most: int, found: Numbers
+) -> bool:
+    """Find the values of some ranks from above; false where a level holds more than `most`."""
+    scale = LEVELS / (high - low)
+    counts = np.zeros(LEVELS + 1, np.int64)
+    count_levels(panel, 0, low, high, scale, counts)
+    for n in range(len(ranks)):
+        level, rank = find_level(counts, ranks[n])
+        if counts[level] > most:
+            return False
+        wanted = np.zeros(LEVELS + 1, np.bool_)
+        wanted[level] = True
+        values = np.empty(counts[level], np.float32)
+        collect_levels(panel, 0, low, high, scale, wanted, bound_of(level, low, scale), values, 0)
+        values.sort()
+        found[n] = values[len(values) - rank]
+    return True
 
 
 @exact
@@ -277,3 +305,13 @@ def collect_top(
             first[filled], second[filled], value[filled] = i, j, c
             filled += 1
     return filled, ties
+
+
+@exact
+def into_bins(by_distance: Numbers, uppers: Numbers, binned: Numbers) -> None:
+    """Add values (S,), entry D belonging to distance D, to bins with these largest distances."""
+    place = 0
+    for distance in range(1, len(by_distance)):
+        if distance > uppers[place]:
+            place += 1
+        binned[place] += by_distance[distance]
