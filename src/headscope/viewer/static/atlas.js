@@ -11,21 +11,55 @@ export class Atlas {
   constructor(session) {
     this.session = session;
     const { state } = session;
-    this.order = h("select", { "aria-label": "Order of the heads", onchange: () => state.set({ order: this.order.value }) },
+    this.order = h(
+      "select",
+      { "aria-label": "Order of the heads", onchange: () => state.set({ order: this.order.value }) },
       h("option", { value: "layer" }, "layer and head"),
-      Object.entries(MEASURES).map(([name, [title]]) => h("option", { value: name }, title)));
-    this.scales = choice("Colours", [["head", "per head"], ["shared", "shared"]], state.values.scale, (scale) => state.set({ scale }));
+      Object.entries(MEASURES).map(([name, [title]]) => h("option", { value: name }, title)),
+    );
+    this.scales = choice(
+      "Colours",
+      [
+        ["head", "per head"],
+        ["shared", "shared"],
+      ],
+      state.values.scale,
+      (scale) => state.set({ scale }),
+    );
     this.about = h("p", { class: "hint" });
     this.grid = h("div", { class: "grid", role: "group", "aria-label": "Heads, a row for each layer" });
     this.matrix = new Matrix({ labelled: false, label: "Similarity matrix of the chosen head" });
     this.name = h("h2");
     this.facts = h("table", { class: "facts" });
-    this.card = h("aside", { class: "card", "aria-label": "The chosen head" }, this.name, this.matrix.element, this.facts,
-      h("button", { type: "button", class: "main", onclick: () => state.set({ view: "head" }) }, "Look into this head"));
-    this.element = h("div", { class: "atlas" },
-      h("div", { class: "left" },
-        h("div", { class: "row" }, h("label", {}, "Order ", this.order), h("span", { class: "label" }, "Colours ", this.scales), this.about),
-        this.grid), this.card);
+    this.card = h(
+      "aside",
+      { class: "card", "aria-label": "The chosen head" },
+      this.name,
+      this.matrix.element,
+      this.facts,
+      h(
+        "button",
+        { type: "button", class: "main", onclick: () => state.set({ view: "head" }) },
+        "Look into this head",
+      ),
+    );
+    this.element = h(
+      "div",
+      { class: "atlas" },
+      h(
+        "div",
+        { class: "left" },
+        h(
+          "div",
+          { class: "row" },
+          h("label", {}, "Order ", this.order),
+          h("span", { class: "label" }, "Colours ", this.scales),
+          this.about,
+        ),
+        this.grid,
+      ),
+      this.card,
+    );
   }
 
   async update(changed = null) {
@@ -53,10 +87,18 @@ export class Atlas {
     this.grid.style.setProperty("--columns", heads);
     this.grid.classList.toggle("sorted", order !== "layer");
     const corner = order === "layer" ? [h("span")] : [];
-    const columns = order === "layer" ? Array.from({ length: heads }, (_, k) => h("span", { class: "axis", "aria-hidden": "true" }, String(k + 1))) : [];
+    const columns =
+      order === "layer"
+        ? Array.from({ length: heads }, (_, k) =>
+            h("span", { class: "axis", "aria-hidden": "true" }, String(k + 1)),
+          )
+        : [];
     const cells = places.flatMap((at) => {
       const first = order === "layer" && at % heads === 0;
-      return [first ? h("span", { class: "axis row-name", "aria-hidden": "true" }, `L${at / heads + 1}`) : null, this.button(at, heads)];
+      return [
+        first ? h("span", { class: "axis row-name", "aria-hidden": "true" }, `L${at / heads + 1}`) : null,
+        this.button(at, heads),
+      ];
     });
     this.grid.replaceChildren(...corner, ...columns, ...cells.filter(Boolean));
     const blocks = this.thumbnails?.blocks ?? 1;
@@ -69,11 +111,24 @@ export class Atlas {
   }
 
   button(at, heads) {
-    const [layer, head] = [Math.floor(at / heads) + 1, at % heads + 1];
+    const [layer, head] = [Math.floor(at / heads) + 1, (at % heads) + 1];
     const name = `Layer ${layer}, head ${head}`;
-    const button = h("button", { type: "button", class: "head", tabindex: "-1", "data-layer": layer, "data-head": head, title: name, "aria-label": name,
-      onclick: () => this.session.state.set({ layer, head }), ondblclick: () => this.session.state.set({ view: "head", layer, head }) },
-      h("canvas"), this.session.state.values.order === "layer" ? null : h("small", {}, `${layer}·${head}`));
+    const button = h(
+      "button",
+      {
+        type: "button",
+        class: "head",
+        tabindex: "-1",
+        "data-layer": layer,
+        "data-head": head,
+        title: name,
+        "aria-label": name,
+        onclick: () => this.session.state.set({ layer, head }),
+        ondblclick: () => this.session.state.set({ view: "head", layer, head }),
+      },
+      h("canvas"),
+      this.session.state.values.order === "layer" ? null : h("small", {}, `${layer}·${head}`),
+    );
     this.buttons.set(at, button);
     return button;
   }
@@ -83,7 +138,8 @@ export class Atlas {
     const { buttons, thumbnails } = this;
     const { heads } = this.session.reading.model;
     const sheet = await this.session.sheet(thumbnails);
-    if (this.buttons === buttons) { // else laid anew meanwhile
+    if (this.buttons === buttons) {
+      // else laid anew meanwhile
       for (const [at, { firstChild: canvas }] of buttons) cut(sheet, at, heads, thumbnails.blocks, canvas);
     }
     sheet.close();
@@ -134,16 +190,29 @@ export class Atlas {
     const { state, reading } = this.session;
     const found = this.measures?.get((state.layer - 1) * reading.model.heads + state.head - 1);
     const rule = parseRule(state.values.rule);
-    this.facts.replaceChildren(...Object.entries(MEASURES).map(([name, [title, definition, show]]) =>
-      h("tr", { title: definition }, h("th", { scope: "row" }, title, h("small", {}, definition)), h("td", {}, found ? show(found[name]) : "…"))));
+    this.facts.replaceChildren(
+      ...Object.entries(MEASURES).map(([name, [title, definition, show]]) =>
+        h(
+          "tr",
+          { title: definition },
+          h("th", { scope: "row" }, title, h("small", {}, definition)),
+          h("td", {}, found ? show(found[name]) : "…"),
+        ),
+      ),
+    );
     this.facts.title = `High pairs are ${RULES[rule.name].define(rule.number)}.`;
   }
 
   csv() {
     const { heads } = this.session.reading.model;
     const names = Object.keys(MEASURES);
-    const rows = [...this.measures.entries()].sort(([a], [b]) => a - b).map(([at, found]) =>
-      [Math.floor(at / heads) + 1, at % heads + 1, ...names.map((name) => found[name])]);
+    const rows = [...this.measures.entries()]
+      .sort(([a], [b]) => a - b)
+      .map(([at, found]) => [
+        Math.floor(at / heads) + 1,
+        (at % heads) + 1,
+        ...names.map((name) => found[name]),
+      ]);
     return [["layer", "head", ...names], ...rows];
   }
 }

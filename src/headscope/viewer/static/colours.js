@@ -2,7 +2,10 @@
 // is always ink against the ground, so the sequential map (mako) runs the other way in the dark.
 
 const MAKO = ["#0b0405", "#2e1e3c", "#413d7b", "#37659e", "#348fa7", "#40b7ad", "#8ad9b1", "#def5e5"];
-const SEQUENTIAL = { light: ["#f4fbf5", ...MAKO.toReversed().slice(0, -1)], dark: ["#14171a", ...MAKO.slice(1)] };
+const SEQUENTIAL = {
+  light: ["#f4fbf5", ...MAKO.toReversed().slice(0, -1)],
+  dark: ["#14171a", ...MAKO.slice(1)],
+};
 const DIVERGING = {
   light: ["#8a4a00", "#d98218", "#f6c88a", "#f6f6f4", "#a9c8ea", "#3f7fc4", "#12346b"],
   dark: ["#ffd59e", "#e08214", "#7a4309", "#16191c", "#274f86", "#5f97dc", "#c8e0ff"],

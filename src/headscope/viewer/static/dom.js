@@ -44,7 +44,12 @@ export function shortened(text, most = 14) {
 /** A group of buttons of which one is chosen. */
 export function choice(label, options, chosen, choose) {
   const buttons = options.map(([value, text, title]) =>
-    h("button", { type: "button", role: "radio", "data-value": value, title, onclick: () => choose(value) }, text));
+    h(
+      "button",
+      { type: "button", role: "radio", "data-value": value, title, onclick: () => choose(value) },
+      text,
+    ),
+  );
   const group = h("div", { class: "choice", role: "radiogroup", "aria-label": label }, buttons);
   group.choose = (value) => {
     for (const button of buttons) {

@@ -6,15 +6,36 @@ export class Entry {
   constructor(session) {
     this.session = session;
     this.place = 0;
-    this.text = h("textarea", { rows: "9", "aria-label": "Text to read", spellcheck: "false", dir: "auto", placeholder: "Type or paste a text …" });
+    this.text = h("textarea", {
+      rows: "9",
+      "aria-label": "Text to read",
+      spellcheck: "false",
+      dir: "auto",
+      placeholder: "Type or paste a text …",
+    });
     this.model = h("select", { "aria-label": "Model" });
     this.note = h("p", { class: "note", role: "alert" });
     this.go = h("button", { type: "submit", class: "main" }, "Read");
     this.title = h("h2");
-    this.element = h("dialog", { class: "entry", "aria-label": "Read a text" },
-      h("form", { method: "dialog", onsubmit: (event) => this.submit(event) }, this.title, this.text, this.note,
-        h("div", { class: "row" }, h("label", {}, "Model ", this.model), h("span", { class: "space" }),
-          h("button", { type: "button", onclick: () => this.element.close() }, "Cancel"), this.go)));
+    this.element = h(
+      "dialog",
+      { class: "entry", "aria-label": "Read a text" },
+      h(
+        "form",
+        { method: "dialog", onsubmit: (event) => this.submit(event) },
+        this.title,
+        this.text,
+        this.note,
+        h(
+          "div",
+          { class: "row" },
+          h("label", {}, "Model ", this.model),
+          h("span", { class: "space" }),
+          h("button", { type: "button", onclick: () => this.element.close() }, "Cancel"),
+          this.go,
+        ),
+      ),
+    );
     this.text.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit(event);
     });

@@ -13,7 +13,8 @@ export function save(name, type, content) {
 }
 
 export function csvText(rows) {
-  const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  const cell = (value) =>
+    /[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value);
   return rows.map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
@@ -30,24 +31,43 @@ export async function drawing(session, views) {
   if (view === "text") return textFigure(views.text.page, caption);
   if (view === "compare") {
     const parts = views.compare.sides.map(async ({ data, reading: read, place }) => ({
-      title: `layer ${place[0]}, head ${place[1]}`, kind, matrix: data, tokens: read.tokens,
-      picture: await session.picture(read, ...place, kind, data, true, "light") }));
-    return matrixFigure(await Promise.all(parts), `${reading.model.name}: two heads, ${kind} similarity, high pairs ${rule}`);
+      title: `layer ${place[0]}, head ${place[1]}`,
+      kind,
+      matrix: data,
+      tokens: read.tokens,
+      picture: await session.picture(read, ...place, kind, data, true, "light"),
+    }));
+    return matrixFigure(
+      await Promise.all(parts),
+      `${reading.model.name}: two heads, ${kind} similarity, high pairs ${rule}`,
+    );
   }
-  const parts = [...views.head.shown].filter(([, { matrix }]) => matrix.values).map(async ([each, { matrix }]) => ({
-    title: each, kind: each, matrix, tokens: reading.tokens,
-    picture: await session.picture(reading, state.layer, state.head, each, matrix, matrix.marked, "light") }));
+  const parts = [...views.head.shown]
+    .filter(([, { matrix }]) => matrix.values)
+    .map(async ([each, { matrix }]) => ({
+      title: each,
+      kind: each,
+      matrix,
+      tokens: reading.tokens,
+      picture: await session.picture(reading, state.layer, state.head, each, matrix, matrix.marked, "light"),
+    }));
   return matrixFigure(await Promise.all(parts), caption, views.head.viewport);
 }
 
 export async function exportSvg(session, views) {
-  save(name(session, "svg"), "image/svg+xml", new XMLSerializer().serializeToString(await drawing(session, views)));
+  save(
+    name(session, "svg"),
+    "image/svg+xml",
+    new XMLSerializer().serializeToString(await drawing(session, views)),
+  );
 }
 
 export async function exportPng(session, views) {
   const figure = await drawing(session, views);
   const [width, height] = ["width", "height"].map((side) => Number(figure.getAttribute(side)));
-  const url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(figure)], { type: "image/svg+xml" }));
+  const url = URL.createObjectURL(
+    new Blob([new XMLSerializer().serializeToString(figure)], { type: "image/svg+xml" }),
+  );
   const image = new Image();
   image.src = url;
   await image.decode();
@@ -68,14 +88,36 @@ export async function exportCsv(session, views) {
   }
   const { state, reading } = session;
   const { tokens } = reading;
-  const [matrix, found] = [await session.matrix(reading, state.layer, state.head, state.values.reading),
-    await session.pairs(reading, state.layer, state.head, 1e6)];
+  const [matrix, found] = [
+    await session.matrix(reading, state.layer, state.head, state.values.reading),
+    await session.pairs(reading, state.layer, state.head, 1e6),
+  ];
   const rows = found.pairs.map(([i, j, value]) => {
     const [a, b] = [matrix.positions[i], matrix.positions[j]];
     const same = relation(tokens, a, b);
-    return [value, a, b, tokens.word[a], tokens.word[b], b - a, same.includes("same sentence"), same.includes("same word"), tokens.special[a] || tokens.special[b]];
+    return [
+      value,
+      a,
+      b,
+      tokens.word[a],
+      tokens.word[b],
+      b - a,
+      same.includes("same sentence"),
+      same.includes("same word"),
+      tokens.special[a] || tokens.special[b],
+    ];
   });
-  const head = ["similarity", "first", "second", "first_word", "second_word", "distance", "same_sentence", "same_word", "special"];
+  const head = [
+    "similarity",
+    "first",
+    "second",
+    "first_word",
+    "second_word",
+    "distance",
+    "same_sentence",
+    "same_word",
+    "special",
+  ];
   save(name(session, "csv"), "text/csv", csvText([head, ...rows]));
 }
 

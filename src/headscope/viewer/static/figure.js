@@ -31,8 +31,13 @@ function words(x, y, text, more = {}) {
 }
 
 function sheet(width, height, caption) {
-  return s("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
-    s("title", {}, caption), s("rect", { width, height, fill: "#ffffff" }), words(12, 20, caption, { "font-size": 11 }));
+  return s(
+    "svg",
+    { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}` },
+    s("title", {}, caption),
+    s("rect", { width, height, fill: "#ffffff" }),
+    words(12, 20, caption, { "font-size": 11 }),
+  );
 }
 
 /** Matrices of heads side by side, each {title, kind, matrix, tokens, picture}, seen through `view`. */
@@ -43,27 +48,56 @@ export async function matrixFigure(parts, caption, view = null) {
   for (const [part, { title, kind, matrix, tokens, picture }] of parts.entries()) {
     const { size, positions, range } = matrix;
     const [left, above, cell] = [part * (plot + margin + 16) + margin, top + margin, plot / span];
-    const clip = s("svg", { x: left, y: above, width: plot, height: plot, viewBox: `${x} ${y} ${span} ${span}` },
-      s("image", { width: size, height: size, href: await address(canvasOf(picture)), "image-rendering": "pixelated" }));
+    const clip = s(
+      "svg",
+      { x: left, y: above, width: plot, height: plot, viewBox: `${x} ${y} ${span} ${span}` },
+      s("image", {
+        width: size,
+        height: size,
+        href: await address(canvasOf(picture)),
+        "image-rendering": "pixelated",
+      }),
+    );
     drawing.append(clip);
     for (const at of boundaries(positions, tokens.sentence)) {
       const [column, row] = [left + (at - x) * cell, above + (at - y) * cell];
       const stroke = { stroke: "#00000055", "stroke-width": 0.5 };
-      if (at > x && at < x + span) drawing.append(s("line", { x1: column, x2: column, y1: above, y2: above + plot, ...stroke }));
-      if (at > y && at < y + span) drawing.append(s("line", { x1: left, x2: left + plot, y1: row, y2: row, ...stroke }));
+      if (at > x && at < x + span)
+        drawing.append(s("line", { x1: column, x2: column, y1: above, y2: above + plot, ...stroke }));
+      if (at > y && at < y + span)
+        drawing.append(s("line", { x1: left, x2: left + plot, y1: row, y2: row, ...stroke }));
     }
     const every = Math.max(1, Math.ceil(8 / cell));
     const font = { "font-size": Math.min(9, Math.max(6, cell)) };
     for (let k = 0; k < size; k += every) {
       const text = shortened(tokens.piece[positions[k]], 16);
       const [column, row] = [left + (k + 0.5 - x) * cell, above + (k + 0.5 - y) * cell];
-      if (k + 0.5 > y && k + 0.5 < y + span) drawing.append(words(left - 4, row, text, { ...font, "text-anchor": "end", "dominant-baseline": "central" }));
+      if (k + 0.5 > y && k + 0.5 < y + span)
+        drawing.append(
+          words(left - 4, row, text, { ...font, "text-anchor": "end", "dominant-baseline": "central" }),
+        );
       if (k + 0.5 > x && k + 0.5 < x + span) {
-        drawing.append(words(0, 0, text, { ...font, "dominant-baseline": "central", transform: `translate(${column} ${above - 4}) rotate(-90)` }));
+        drawing.append(
+          words(0, 0, text, {
+            ...font,
+            "dominant-baseline": "central",
+            transform: `translate(${column} ${above - 4}) rotate(-90)`,
+          }),
+        );
       }
     }
-    drawing.append(s("rect", { x: left, y: above, width: plot, height: plot, fill: "none", stroke: INK, "stroke-width": 0.5 }));
-    drawing.append(...await legend(left, above + plot + 12, kind, range, title));
+    drawing.append(
+      s("rect", {
+        x: left,
+        y: above,
+        width: plot,
+        height: plot,
+        fill: "none",
+        stroke: INK,
+        "stroke-width": 0.5,
+      }),
+    );
+    drawing.append(...(await legend(left, above + plot + 12, kind, range, title)));
   }
   return drawing;
 }
@@ -80,7 +114,14 @@ async function legend(x, y, kind, range, title) {
   return [
     words(x, y + 8, title),
     words(x + 180, y + 8, number(scale.from), { "text-anchor": "end" }),
-    s("image", { x: x + 184, y: y + 1, width: 100, height: 8, href: await address(ramp), preserveAspectRatio: "none" }),
+    s("image", {
+      x: x + 184,
+      y: y + 1,
+      width: 100,
+      height: 8,
+      href: await address(ramp),
+      preserveAspectRatio: "none",
+    }),
     words(x + 288, y + 8, number(scale.to)),
   ];
 }
@@ -92,9 +133,22 @@ export async function atlasFigure(sheetOfHeads, blocks, { layers, heads }, capti
   for (let at = 0; at < layers * heads; at++) {
     const [row, column] = [Math.floor(at / heads), at % heads];
     const href = await address(cut(sheetOfHeads, at, heads, blocks));
-    drawing.append(s("image", { x: left + column * step, y: top + row * step, width: step - 4, height: step - 4, href, "image-rendering": "pixelated" }));
-    if (row === 0) drawing.append(words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }));
-    if (column === 0) drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
+    drawing.append(
+      s("image", {
+        x: left + column * step,
+        y: top + row * step,
+        width: step - 4,
+        height: step - 4,
+        href,
+        "image-rendering": "pixelated",
+      }),
+    );
+    if (row === 0)
+      drawing.append(
+        words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }),
+      );
+    if (column === 0)
+      drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
   }
   return drawing;
 }
@@ -103,15 +157,25 @@ export async function atlasFigure(sheetOfHeads, blocks, { layers, heads }, capti
 export function textFigure(page, caption) {
   const frame = page.getBoundingClientRect();
   const drawing = sheet(frame.width + 24, frame.height + 48, caption);
-  const seen = [...page.querySelectorAll(".token")].flatMap((token) => [...token.getClientRects()].slice(0, 1).map((box) => [token, box]));
+  const seen = [...page.querySelectorAll(".token")].flatMap((token) =>
+    [...token.getClientRects()].slice(0, 1).map((box) => [token, box]),
+  );
   for (const [token, box] of seen) {
     const [x, y] = [box.left - frame.left + 12, box.top - frame.top + 36];
     const { backgroundColor: ground, color } = token.style;
     const size = parseFloat(getComputedStyle(token).fontSize);
     if (ground) drawing.append(s("rect", { x, y, width: box.width, height: box.height, fill: ground }));
     const part = Number(token.style.getPropertyValue("--part") || 0);
-    if (part) drawing.append(s("rect", { x, y: y + box.height, width: box.width, height: 2, fill: "#0d6e78", opacity: part }));
-    drawing.append(words(x, y + box.height * 0.78, shortened(token.textContent, 60), { "font-size": size, fill: ground ? color : INK }));
+    if (part)
+      drawing.append(
+        s("rect", { x, y: y + box.height, width: box.width, height: 2, fill: "#0d6e78", opacity: part }),
+      );
+    drawing.append(
+      words(x, y + box.height * 0.78, shortened(token.textContent, 60), {
+        "font-size": size,
+        fill: ground ? color : INK,
+      }),
+    );
   }
   return drawing;
 }

@@ -5,7 +5,13 @@ import { h } from "headscope/dom.js";
 export class Find {
   constructor(session) {
     this.session = session;
-    this.field = h("input", { type: "search", placeholder: "Find  /", "aria-label": "Find a token", autocomplete: "off", dir: "auto" });
+    this.field = h("input", {
+      type: "search",
+      placeholder: "Find  /",
+      "aria-label": "Find a token",
+      autocomplete: "off",
+      dir: "auto",
+    });
     this.count = h("span", { class: "count", role: "status" });
     this.element = h("span", { class: "find" }, this.field, this.count);
     this.field.addEventListener("input", () => this.next(0));
@@ -21,7 +27,8 @@ export class Find {
     const left = this.session.state.values.special === "left_out";
     if (!wanted) return [];
     return tokens.word.flatMap((word, p) =>
-      (word.toLocaleLowerCase().includes(wanted) && !(left && tokens.special[p]) ? [p] : []));
+      word.toLocaleLowerCase().includes(wanted) && !(left && tokens.special[p]) ? [p] : [],
+    );
   }
 
   next(step) {

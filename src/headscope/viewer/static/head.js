@@ -11,14 +11,35 @@ export class Head {
     this.session = session;
     this.viewport = new Viewport();
     this.panel = new Panel(session, (i, j) => this.hover(i, j));
-    this.toggles = h("span", { class: "toggles", role: "group", "aria-label": "Matrices shown side by side" });
+    this.toggles = h("span", {
+      class: "toggles",
+      role: "group",
+      "aria-label": "Matrices shown side by side",
+    });
     this.board = h("div", { class: "board" });
-    this.marks = h("label", {}, h("input", { type: "checkbox", checked: true, onchange: () => this.update() }), " above the diagonal only high pairs stand out");
-    this.element = h("div", { class: "split" },
-      h("div", { class: "left" },
-        h("div", { class: "row" }, h("span", { class: "label" }, "Beside it ", this.toggles), this.marks,
-          h("span", { class: "hint" }, "Wheel zooms, drag moves, double click shows all.")),
-        this.board), this.panel.element);
+    this.marks = h(
+      "label",
+      {},
+      h("input", { type: "checkbox", checked: true, onchange: () => this.update() }),
+      " above the diagonal only high pairs stand out",
+    );
+    this.element = h(
+      "div",
+      { class: "split" },
+      h(
+        "div",
+        { class: "left" },
+        h(
+          "div",
+          { class: "row" },
+          h("span", { class: "label" }, "Beside it ", this.toggles),
+          this.marks,
+          h("span", { class: "hint" }, "Wheel zooms, drag moves, double click shows all."),
+        ),
+        this.board,
+      ),
+      this.panel.element,
+    );
     this.shown = new Map(); // kind → its figure
   }
 
@@ -45,7 +66,10 @@ export class Head {
       if (!this.shown.has(kind)) this.shown.set(kind, this.figure(kind));
       this.board.append(this.shown.get(kind).element);
     }
-    const [main, found] = await Promise.all([session.matrix(reading, layer, head, kinds[0]), session.pairs(reading, layer, head)]);
+    const [main, found] = await Promise.all([
+      session.matrix(reading, layer, head, kinds[0]),
+      session.pairs(reading, layer, head),
+    ]);
     if (state.address() !== asked || reading !== session.reading) return;
     [this.main, this.found] = [main, found];
     this.panel.show(main, found);
@@ -62,9 +86,17 @@ export class Head {
       if (state.address() !== asked || this.shown.get(kind) !== figure) return;
       const pinned = matrix.positions.indexOf(state.token ?? -1);
       figure.note.textContent = "";
-      figure.matrix.show(matrix, { kind, tokens: reading.tokens, picture, marked, pinned: pinned < 0 ? null : pinned });
+      figure.matrix.show(matrix, {
+        kind,
+        tokens: reading.tokens,
+        picture,
+        marked,
+        pinned: pinned < 0 ? null : pinned,
+      });
       const { scale } = figure.matrix;
-      const stops = Array.from({ length: 9 }, (_, k) => cssColour(scale, scale.from + (scale.to - scale.from) * k / 8));
+      const stops = Array.from({ length: 9 }, (_, k) =>
+        cssColour(scale, scale.from + ((scale.to - scale.from) * k) / 8),
+      );
       figure.bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
       figure.ends[0].textContent = number(scale.from);
       figure.ends[1].textContent = number(scale.to);
@@ -74,22 +106,57 @@ export class Head {
   }
 
   figure(kind) {
-    const matrix = new Matrix({ viewport: this.viewport, hover: (i, j) => this.hover(i, j), label: `${kind} matrix of the head`,
-      pin: (i) => this.session.state.set({ token: this.main.positions[i] === this.session.state.token ? null : this.main.positions[i] }) });
+    const matrix = new Matrix({
+      viewport: this.viewport,
+      hover: (i, j) => this.hover(i, j),
+      label: `${kind} matrix of the head`,
+      pin: (i) =>
+        this.session.state.set({
+          token: this.main.positions[i] === this.session.state.token ? null : this.main.positions[i],
+        }),
+    });
     const [note, bar] = [h("p", { class: "note", role: "status" }), h("i", { class: "bar" })];
     const ends = [h("span"), h("span")];
-    const caption = h("figcaption", {}, h("b", {}, READINGS[kind][0]), h("span", { class: "hint" }, READINGS[kind][1]),
-      h("span", { class: "scale", title: "1st to 99th percentile of the pairs" }, ends[0], bar, ends[1]));
-    return { matrix, note, bar, ends, element: h("figure", { "data-kind": kind }, caption, note, matrix.element) };
+    const caption = h(
+      "figcaption",
+      {},
+      h("b", {}, READINGS[kind][0]),
+      h("span", { class: "hint" }, READINGS[kind][1]),
+      h("span", { class: "scale", title: "1st to 99th percentile of the pairs" }, ends[0], bar, ends[1]),
+    );
+    return {
+      matrix,
+      note,
+      bar,
+      ends,
+      element: h("figure", { "data-kind": kind }, caption, note, matrix.element),
+    };
   }
 
   drawToggles() {
     const [main, ...beside] = this.kinds();
-    this.toggles.replaceChildren(...Object.entries(READINGS).filter(([kind]) => kind !== main).map(([kind, [name, definition]]) =>
-      h("button", { type: "button", title: definition, "aria-pressed": String(beside.includes(kind)), "data-kind": kind, onclick: () => {
-        const next = beside.includes(kind) ? beside.filter((other) => other !== kind) : [...beside, kind];
-        this.session.state.set({ beside: next.join(",") });
-      } }, name)));
+    this.toggles.replaceChildren(
+      ...Object.entries(READINGS)
+        .filter(([kind]) => kind !== main)
+        .map(([kind, [name, definition]]) =>
+          h(
+            "button",
+            {
+              type: "button",
+              title: definition,
+              "aria-pressed": String(beside.includes(kind)),
+              "data-kind": kind,
+              onclick: () => {
+                const next = beside.includes(kind)
+                  ? beside.filter((other) => other !== kind)
+                  : [...beside, kind];
+                this.session.state.set({ beside: next.join(",") });
+              },
+            },
+            name,
+          ),
+        ),
+    );
   }
 
   hover(i, j) {

@@ -7,7 +7,7 @@ const [WIDTH, HEIGHT, BELOW, ABOVE] = [300, 104, 26, 12];
 /** Bins that grow with distance, half an octave each: 1, 2, 3, 4–5, 6–7, 8–11, … */
 export function distanceBins(tokens) {
   const edges = [1];
-  for (let edge = 1; edge < tokens; ) {
+  for (let edge = 1; edge < tokens;) {
     edge = Math.max(edge + 1, Math.round(edge * Math.SQRT2));
     edges.push(edge);
   }
@@ -30,13 +30,34 @@ export function histogram({ all, high }) {
   const floor = HEIGHT - BELOW;
   const y = (share) => floor - (share / most) * (floor - ABOVE);
   const name = ([from, to]) => (from === to ? `${from}` : `${from}–${to}`);
-  const drawing = s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "histogram", role: "img",
-    "aria-label": "Distances of the high pairs as bars, of all pairs as a line" });
+  const drawing = s("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    class: "histogram",
+    role: "img",
+    "aria-label": "Distances of the high pairs as bars, of all pairs as a line",
+  });
   bins.forEach((bin, k) => {
-    drawing.append(s("rect", { x: k * step + 0.75, y: y(bars[k]), width: Math.max(step - 1.5, 1), height: floor - y(bars[k]), class: "bar" },
-      s("title", {}, `${name(bin)} tokens apart: ${percent(bars[k])} of the high pairs, ${percent(chance[k])} of all`)));
+    drawing.append(
+      s(
+        "rect",
+        {
+          x: k * step + 0.75,
+          y: y(bars[k]),
+          width: Math.max(step - 1.5, 1),
+          height: floor - y(bars[k]),
+          class: "bar",
+        },
+        s(
+          "title",
+          {},
+          `${name(bin)} tokens apart: ${percent(bars[k])} of the high pairs, ${percent(chance[k])} of all`,
+        ),
+      ),
+    );
     if (k % Math.ceil(bins.length / 11) === 0) {
-      drawing.append(s("text", { x: (k + 0.5) * step, y: floor + 11, "text-anchor": "middle" }, String(bin[0])));
+      drawing.append(
+        s("text", { x: (k + 0.5) * step, y: floor + 11, "text-anchor": "middle" }, String(bin[0])),
+      );
     }
   });
   const points = chance.map((share, k) => `${(k + 0.5) * step},${y(share)}`).join(" ");

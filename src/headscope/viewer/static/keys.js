@@ -17,13 +17,30 @@ const KEYS = [
 
 export class Help {
   constructor() {
-    this.element = h("dialog", { class: "help", "aria-label": "Keys" },
-      h("form", { method: "dialog" }, h("h2", {}, "Keys"),
-        h("table", {}, KEYS.map(([key, does]) => h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, does)))),
+    this.element = h(
+      "dialog",
+      { class: "help", "aria-label": "Keys" },
+      h(
+        "form",
+        { method: "dialog" },
+        h("h2", {}, "Keys"),
+        h(
+          "table",
+          {},
+          KEYS.map(([key, does]) =>
+            h("tr", {}, h("th", { scope: "row" }, h("kbd", {}, key)), h("td", {}, does)),
+          ),
+        ),
         h("h2", {}, "What is shown"),
-        h("p", {}, "Each attention head gives every token a vector z, made of what the head reads for it. The matrix C = z·z′ tells which tokens the head "
-          + "makes alike, and so brings together. Its pairs with high C are the head's high pairs; which are high is a rule you choose."),
-        h("button", { class: "main" }, "Close")));
+        h(
+          "p",
+          {},
+          "Each attention head gives every token a vector z, made of what the head reads for it. The matrix C = z·z′ tells which tokens the head " +
+            "makes alike, and so brings together. Its pairs with high C are the head's high pairs; which are high is a rule you choose.",
+        ),
+        h("button", { class: "main" }, "Close"),
+      ),
+    );
   }
 
   open() {
@@ -55,7 +72,8 @@ export function listenToKeys(session, actions) {
       h: () => state.set({ view: "head" }),
       t: () => state.set({ view: "text" }),
       c: () => state.set({ view: "compare" }),
-      r: () => state.set({ reading: { raw: "cosine", cosine: "centred", centred: "raw" }[state.values.reading] }),
+      r: () =>
+        state.set({ reading: { raw: "cosine", cosine: "centred", centred: "raw" }[state.values.reading] }),
       s: () => state.set({ special: state.values.special === "kept" ? "left_out" : "kept" }),
       d: actions.theme,
       "/": actions.find,

@@ -14,25 +14,78 @@ import { Session } from "headscope/session.js";
 import { onTheme, switchTheme, theme } from "headscope/theme.js";
 import { READINGS } from "headscope/words.js";
 
-const VIEWS = [["atlas", "Atlas"], ["head", "Head"], ["text", "Text"], ["compare", "Compare"]];
+const VIEWS = [
+  ["atlas", "Atlas"],
+  ["head", "Head"],
+  ["text", "Text"],
+  ["compare", "Compare"],
+];
 
 function bar(session, { entry, help, views, fail }) {
   const { state } = session;
   const tabs = choice("View", VIEWS, state.values.view, (view) => state.set({ view }));
-  const readings = choice("Reading", ["raw", "cosine", "centred"].map((kind) => [kind, ...READINGS[kind]]), state.values.reading, (reading) => state.set({ reading }));
-  const special = h("input", { type: "checkbox", onchange: () => state.set({ special: special.checked ? "kept" : "left_out" }) });
+  const readings = choice(
+    "Reading",
+    ["raw", "cosine", "centred"].map((kind) => [kind, ...READINGS[kind]]),
+    state.values.reading,
+    (reading) => state.set({ reading }),
+  );
+  const special = h("input", {
+    type: "checkbox",
+    onchange: () => state.set({ special: special.checked ? "kept" : "left_out" }),
+  });
   const about = h("span", { class: "about" });
-  const exports = h("select", { "aria-label": "Export", onchange: () => {
-    const does = { SVG: exportSvg, PNG: exportPng, CSV: exportCsv }[exports.value];
-    exports.value = "";
-    does(session, views).catch(fail);
-  } }, h("option", { value: "" }, "Export"), ["SVG", "PNG", "CSV"].map((name) => h("option", { value: name }, name)));
+  const exports = h(
+    "select",
+    {
+      "aria-label": "Export",
+      onchange: () => {
+        const does = { SVG: exportSvg, PNG: exportPng, CSV: exportCsv }[exports.value];
+        exports.value = "";
+        does(session, views).catch(fail);
+      },
+    },
+    h("option", { value: "" }, "Export"),
+    ["SVG", "PNG", "CSV"].map((name) => h("option", { value: name }, name)),
+  );
   const find = new Find(session);
-  const element = h("header", {}, h("span", { class: "name" }, "headscope"), tabs, about,
-    session.source.canRead ? h("button", { type: "button", onclick: () => entry.open() }, "New text …") : null, h("span", { class: "space" }),
-    readings, h("label", { title: "Keep special tokens: [CLS], [SEP], <s> … (s)" }, special, " special"), find.element, exports,
-    h("button", { type: "button", class: "icon", "aria-label": "Light or dark", title: "Light or dark (d)", onclick: switchTheme }, "◐"),
-    h("button", { type: "button", class: "icon", "aria-label": "Keys and help", title: "Keys and help (?)", onclick: () => help.open() }, "?"));
+  const element = h(
+    "header",
+    {},
+    h("span", { class: "name" }, "headscope"),
+    tabs,
+    about,
+    session.source.canRead
+      ? h("button", { type: "button", onclick: () => entry.open() }, "New text …")
+      : null,
+    h("span", { class: "space" }),
+    readings,
+    h("label", { title: "Keep special tokens: [CLS], [SEP], <s> … (s)" }, special, " special"),
+    find.element,
+    exports,
+    h(
+      "button",
+      {
+        type: "button",
+        class: "icon",
+        "aria-label": "Light or dark",
+        title: "Light or dark (d)",
+        onclick: switchTheme,
+      },
+      "◐",
+    ),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "icon",
+        "aria-label": "Keys and help",
+        title: "Keys and help (?)",
+        onclick: () => help.open(),
+      },
+      "?",
+    ),
+  );
   const update = () => {
     tabs.choose(state.values.view);
     readings.choose(state.values.reading);
@@ -43,7 +96,10 @@ function bar(session, { entry, help, views, fail }) {
       const { windows } = session.reading.header;
       const parts = windows > 1 ? `, ${windows} windows` : "";
       about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} tokens, ${sentences.toLocaleString("en")} sentences${parts}`;
-      about.title = windows > 1 ? `The text is longer than the ${model.window} tokens that the model reads at once: it was read in ${windows} windows, and attention stays within one.` : "";
+      about.title =
+        windows > 1
+          ? `The text is longer than the ${model.window} tokens that the model reads at once: it was read in ${windows} windows, and attention stays within one.`
+          : "";
     }
   };
   update();
@@ -54,8 +110,12 @@ export async function start(root) {
   const session = new Session();
   const { state } = session;
   const [entry, help] = [new Entry(session), new Help()];
-  const views = { atlas: new Atlas(session), head: new Head(session), text: new Reader(session),
-    compare: new Compare(session, (place) => entry.open(place)) };
+  const views = {
+    atlas: new Atlas(session),
+    head: new Head(session),
+    text: new Reader(session),
+    compare: new Compare(session, (place) => entry.open(place)),
+  };
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const fail = (error) => {
     problem.textContent = error.message;
@@ -83,12 +143,22 @@ export async function start(root) {
   listenToKeys(session, {
     theme: switchTheme,
     help: () => help.open(),
-    find: () => { top.find.field.focus(); top.find.field.select(); },
+    find: () => {
+      top.find.field.focus();
+      top.find.field.select();
+    },
     letGo: () => state.set({ token: null }),
-    zoom: (factor) => { if (state.values.view === "head") views.head.zoom(factor); },
+    zoom: (factor) => {
+      if (state.values.view === "head") views.head.zoom(factor);
+    },
   });
   // For the browser's console and for tests: what is on screen, and the colours it is shown in.
-  globalThis.headscope = { session, views, idle: () => showing === 0 && session.compute.idle, colours: (kind, range) => scaleOf(kind, range, theme()) };
+  globalThis.headscope = {
+    session,
+    views,
+    idle: () => showing === 0 && session.compute.idle,
+    colours: (kind, range) => scaleOf(kind, range, theme()),
+  };
   try {
     await (session.source.canRead ? entry.start() : session.open());
   } catch (error) {

@@ -98,8 +98,10 @@ export class Matrix {
     context.beginPath();
     for (const at of boundaries(this.positions, this.tokens.sentence)) {
       const [column, row] = [this.margin + (at - x) * cell, this.margin + (at - y) * cell];
-      if (at > x && at < x + span) line(context, Math.round(column) + 0.5, this.margin, Math.round(column) + 0.5, this.margin + plot);
-      if (at > y && at < y + span) line(context, this.margin, Math.round(row) + 0.5, this.margin + plot, Math.round(row) + 0.5);
+      if (at > x && at < x + span)
+        line(context, Math.round(column) + 0.5, this.margin, Math.round(column) + 0.5, this.margin + plot);
+      if (at > y && at < y + span)
+        line(context, this.margin, Math.round(row) + 0.5, this.margin + plot, Math.round(row) + 0.5);
     }
     context.stroke();
   }
@@ -185,13 +187,21 @@ export class Matrix {
 
   listen() {
     let [from, moved] = [null, false];
-    this.over.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      const box = this.over.getBoundingClientRect();
-      const { plot } = this.layout();
-      const share = (at, start) => Math.min(1, Math.max(0, (at - start - this.margin) / plot));
-      this.viewport.zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, share(event.clientX, box.left), share(event.clientY, box.top));
-    }, { passive: false });
+    this.over.addEventListener(
+      "wheel",
+      (event) => {
+        event.preventDefault();
+        const box = this.over.getBoundingClientRect();
+        const { plot } = this.layout();
+        const share = (at, start) => Math.min(1, Math.max(0, (at - start - this.margin) / plot));
+        this.viewport.zoom(
+          event.deltaY > 0 ? 1.2 : 1 / 1.2,
+          share(event.clientX, box.left),
+          share(event.clientY, box.top),
+        );
+      },
+      { passive: false },
+    );
     this.over.addEventListener("pointerdown", (event) => {
       [from, moved] = [[event.clientX, event.clientY], false];
       this.over.setPointerCapture(event.pointerId);
@@ -229,7 +239,10 @@ function widestLabel(tokens) {
   if (!widths.has(tokens)) {
     const context = document.createElement("canvas").getContext("2d");
     context.font = `600 ${LABEL}px ${ink("font")}`;
-    const widest = tokens.piece.reduce((most, piece) => Math.max(most, context.measureText(shortened(piece, 13)).width), 0);
+    const widest = tokens.piece.reduce(
+      (most, piece) => Math.max(most, context.measureText(shortened(piece, 13)).width),
+      0,
+    );
     widths.set(tokens, Math.round(Math.min(88, Math.max(36, widest + 9))));
   }
   return widths.get(tokens);

@@ -15,8 +15,12 @@ export class Reader {
     this.arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
     this.sheet = h("div", { class: "sheet", tabindex: "0", "aria-label": "The text" }, this.page, this.arcs);
     this.about = h("p", { class: "hint" });
-    this.element = h("div", { class: "split" },
-      h("div", { class: "left" }, h("div", { class: "row" }, this.about), this.sheet), this.panel.element);
+    this.element = h(
+      "div",
+      { class: "split" },
+      h("div", { class: "left" }, h("div", { class: "row" }, this.about), this.sheet),
+      this.panel.element,
+    );
     this.page.addEventListener("pointerover", (event) => this.hover(this.indexOf(event.target)));
     this.page.addEventListener("pointerleave", () => this.hover());
     this.page.addEventListener("click", (event) => {
@@ -44,7 +48,9 @@ export class Reader {
     const asked = state.address();
     if (changed === null || changed.has("special")) this.write();
     const [matrix, found] = await Promise.all([
-      session.matrix(reading, state.layer, state.head, state.values.reading), session.pairs(reading, state.layer, state.head)]);
+      session.matrix(reading, state.layer, state.head, state.values.reading),
+      session.pairs(reading, state.layer, state.head),
+    ]);
     if (state.address() !== asked || reading !== session.reading) return;
     Object.assign(this, { matrix, found });
     this.panel.show(matrix, found);
@@ -65,7 +71,11 @@ export class Reader {
       if (tokens.before[position]) parts.push(tokens.before[position]);
       if (tokens.special[position] && hide) return;
       const kind = tokens.special[position] ? "token special" : shown === "" ? "token part" : "token";
-      const span = h("span", { class: kind, "data-index": this.spans.length, "data-position": position }, shown === "" ? "·" : shown);
+      const span = h(
+        "span",
+        { class: kind, "data-index": this.spans.length, "data-position": position },
+        shown === "" ? "·" : shown,
+      );
       this.spans.push(span);
       parts.push(span);
       if (tokens.special[position]) parts.push(" ");
@@ -81,11 +91,13 @@ export class Reader {
       span.style.setProperty("--part", share ? (0.25 + 0.75 * Math.sqrt(share)).toFixed(3) : "0");
     });
     const none = this.found.takingPart.filter((count) => !count).length;
-    const shade = this.session.state.values.reading === "centred"
-      ? "the others: blue where more similar to it than the mean of the text, orange where less"
-      : "the half of the others that is more similar to it";
-    this.about.textContent = "Underlined tokens take part in high pairs, the stronger the more. Point at a token to shade "
-      + `${shade}, with arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} tokens are in no high pair.`;
+    const shade =
+      this.session.state.values.reading === "centred"
+        ? "the others: blue where more similar to it than the mean of the text, orange where less"
+        : "the half of the others that is more similar to it";
+    this.about.textContent =
+      "Underlined tokens take part in high pairs, the stronger the more. Point at a token to shade " +
+      `${shade}, with arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} tokens are in no high pair.`;
   }
 
   hover(i, j) {
@@ -130,7 +142,10 @@ export class Reader {
   /** From the middle of the other tokens to the most similar: the less similar half stays plain. */
   rowScale(index) {
     const { values, size } = this.matrix;
-    const row = values.slice(index * size, (index + 1) * size).filter((_, k) => k !== index).sort();
+    const row = values
+      .slice(index * size, (index + 1) * size)
+      .filter((_, k) => k !== index)
+      .sort();
     const range = row.length ? [row[row.length >> 1], row[row.length - 1]] : [0, 1];
     return scaleOf(this.session.state.values.reading, range, theme());
   }
@@ -143,7 +158,10 @@ export class Reader {
       const value = values[index * size + k];
       if (k !== index && (value >= reach[index] || value >= reach[k])) found.push([value, k]);
     }
-    return found.sort(([a], [b]) => b - a).slice(0, MOST_ARCS).map(([, k]) => k);
+    return found
+      .sort(([a], [b]) => b - a)
+      .slice(0, MOST_ARCS)
+      .map(([, k]) => k);
   }
 
   drawArcs() {
@@ -167,7 +185,9 @@ export class Reader {
 
   /** For screen readers and tests: the words that form a high pair with a token. */
   partnerWords(index) {
-    return this.partners(index).map((k) => shortened(this.session.reading.tokens.word[this.matrix.positions[k]], 24));
+    return this.partners(index).map((k) =>
+      shortened(this.session.reading.tokens.word[this.matrix.positions[k]], 24),
+    );
   }
 }
 //# sourceURL=headscope/reader.js

@@ -20,8 +20,12 @@ export class Session {
     this.listeners = [];
   }
 
-  get reading() { return this.opened[0]; }
-  get second() { return this.opened[1] ?? this.opened[0]; }
+  get reading() {
+    return this.opened[0];
+  }
+  get second() {
+    return this.opened[1] ?? this.opened[0];
+  }
 
   /** Open a reading: the one inside the page, or one that the server makes of a text. */
   async open(request = {}, place = 0) {
@@ -56,7 +60,7 @@ export class Session {
     const { layers, heads } = this.second.model;
     const [layer, head] = this.state.values.other.split("-").map(Number);
     const given = layer >= 1 && layer <= layers && head >= 1 && head <= heads;
-    return given ? [layer, head] : [Math.min(this.state.layer, layers), this.state.head % heads + 1];
+    return given ? [layer, head] : [Math.min(this.state.layer, layers), (this.state.head % heads) + 1];
   }
 
   question(reading, layer, head, kind = this.state.values.reading) {
@@ -81,11 +85,16 @@ export class Session {
     const { reading: kind, scale } = this.state.values;
     const { layers, heads } = this.reading.model;
     const limits = Array.from({ length: layers * heads }, (_, at) => {
-      const { from, to } = scaleOf(kind, scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]], inks);
+      const { from, to } = scaleOf(
+        kind,
+        scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]],
+        inks,
+      );
       return [from, to];
     });
     const { colours } = scaleOf(kind, shared, inks);
-    return (await this.compute.ask("sheet", { reading: this.reading.id, limits: limits.flat(), colours })).picture;
+    return (await this.compute.ask("sheet", { reading: this.reading.id, limits: limits.flat(), colours }))
+      .picture;
   }
 
   pairs(reading, layer, head, most = LISTED_PAIRS) {
@@ -95,20 +104,28 @@ export class Session {
 
   /** Where every head's attention goes: in a saved page from the start, else asked for once. */
   focus(reading) {
-    reading.focus ??= reading.header.focus === undefined ? this.source.focus(reading.request) : Promise.resolve(reading.header.focus);
+    reading.focus ??=
+      reading.header.focus === undefined
+        ? this.source.focus(reading.request)
+        : Promise.resolve(reading.header.focus);
     return reading.focus;
   }
 
   /** How many pairs are high in both of two heads of one text, and in either. */
   agreement(reading, first, second) {
     const rule = parseRule(this.state.values.rule);
-    return this.once("agreement", { rule, questions: [first, second].map(([layer, head]) => this.question(reading, layer, head)) });
+    return this.once("agreement", {
+      rule,
+      questions: [first, second].map(([layer, head]) => this.question(reading, layer, head)),
+    });
   }
 
   async attention(reading, layer, head) {
     if (!this.source.attention) throw new Error(this.source.attentionNote);
     const buffer = await this.source.attention(reading.request, layer, head);
-    return this.compute.ask("attention", { ...this.question(reading, layer, head, "attention"), buffer }, [buffer]);
+    return this.compute.ask("attention", { ...this.question(reading, layer, head, "attention"), buffer }, [
+      buffer,
+    ]);
   }
 
   thumbnails(blocks) {
@@ -121,7 +138,10 @@ export class Session {
     const { reading: kind, special, rule } = this.state.values;
     const { layers, heads } = this.reading.model;
     this.compute.tell("forget"); // what was asked under another question
-    const places = Array.from({ length: layers * heads }, (_, at) => [Math.floor(at / heads) + 1, at % heads + 1]);
+    const places = Array.from({ length: layers * heads }, (_, at) => [
+      Math.floor(at / heads) + 1,
+      (at % heads) + 1,
+    ]);
     const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
     for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
       const question = { reading: this.reading.id, kind, special, rule: parseRule(rule), layer, head };

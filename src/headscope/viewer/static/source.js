@@ -5,8 +5,9 @@ const DATA = "script.headscope-data"; // base64 in parts, not executed
 /** A saved page: its one reading is inside it, and there is no model to ask. */
 class SavedPage {
   canRead = false;
-  attentionNote = "Attention is not kept in a saved page: it takes tokens² per head. "
-    + "Open the text with “headscope view” to see it.";
+  attentionNote =
+    "Attention is not kept in a saved page: it takes tokens² per head. " +
+    "Open the text with “headscope view” to see it.";
 
   constructor(blocks) {
     this.blocks = blocks;
@@ -27,8 +28,8 @@ class Notebook extends SavedPage {
   constructor(blocks, name) {
     super(blocks);
     this.name = name;
-    this.attentionNote = "Attention is asked of the notebook's kernel, which does not answer. "
-      + "Run the cell again.";
+    this.attentionNote =
+      "Attention is asked of the notebook's kernel, which does not answer. " + "Run the cell again.";
     this.waiting = new Map();
     addEventListener("message", ({ data }) => {
       if (data?.headscope !== this.name || !this.waiting.has(data.id)) return;

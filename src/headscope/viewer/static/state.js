@@ -33,9 +33,15 @@ export class State {
     addEventListener("hashchange", () => this.set({ ...DEFAULTS, ...fromAddress() }));
   }
 
-  get layer() { return Number(this.values.layer); }
-  get head() { return Number(this.values.head); }
-  get token() { return this.values.token === "" ? null : Number(this.values.token); }
+  get layer() {
+    return Number(this.values.layer);
+  }
+  get head() {
+    return Number(this.values.head);
+  }
+  get token() {
+    return this.values.token === "" ? null : Number(this.values.token);
+  }
 
   set(changes) {
     const changed = new Set();

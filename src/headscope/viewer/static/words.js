@@ -5,7 +5,11 @@ import { number, percent, shortened } from "headscope/dom.js";
 export const READINGS = {
   raw: ["raw", "C = z·z′: direction and size together", "C = z·z′"],
   cosine: ["cosine", "C / (‖z‖‖z′‖): direction only", "of cosines z·z′ / ‖z‖‖z′‖"],
-  centred: ["centred", "cosine once the mean vector of the text is taken away", "of cosines, the mean vector taken away"],
+  centred: [
+    "centred",
+    "cosine once the mean vector of the text is taken away",
+    "of cosines, the mean vector taken away",
+  ],
   attention: ["attention", "A: how much each row's token reads from each column's"],
 };
 
@@ -13,7 +17,11 @@ export const MEASURES = {
   similarity: ["mean similarity", "mean of C over all pairs of tokens", number],
   size: ["vector size", "mean length of the head's vectors ‖z‖", number],
   common_mode: ["common mode", "‖mean z‖ / mean ‖z‖: how alike all vectors are", (v) => percent(v)],
-  range: ["range", "mean distance of the high pairs, over that of all pairs: 1 is chance", (v) => `${v.toFixed(2)} ×`],
+  range: [
+    "range",
+    "mean distance of the high pairs, over that of all pairs: 1 is chance",
+    (v) => `${v.toFixed(2)} ×`,
+  ],
   same_sentence: ["same sentence", "share of the high pairs inside one sentence", (v) => percent(v)],
   repetition: ["repetition", "share of the high pairs that are the same word twice", (v) => percent(v)],
 };

@@ -35,7 +35,7 @@ const answers = {
     const cells = new Float32Array(layers * heads * blocks * blocks);
     const ranges = new Float32Array(layers * heads * 2);
     for (let at = 0; at < layers * heads; at++) {
-      const z = headVectors(opened, Math.floor(at / heads) + 1, at % heads + 1, positions);
+      const z = headVectors(opened, Math.floor(at / heads) + 1, (at % heads) + 1, positions);
       const block = blockMeans(prepare(z, positions.length, d, kind), positions.length, d, blocks);
       cells.set(block, at * blocks * blocks);
       ranges.set(colourRange(pairValues(block, blocks)), at * 2);
@@ -74,7 +74,8 @@ const answers = {
       const kept = matrixOf(question);
       return { C: kept.C, reach: reachOf(kept, rule), count: kept.positions.length };
     });
-    const isHigh = ({ C, reach, count }, i, j) => C[i * count + j] >= reach[i] || C[i * count + j] >= reach[j];
+    const isHigh = ({ C, reach, count }, i, j) =>
+      C[i * count + j] >= reach[i] || C[i * count + j] >= reach[j];
     let [both, either] = [0, 0];
     for (let i = 0; i < a.count; i++) {
       for (let j = i + 1; j < a.count; j++) {
@@ -127,7 +128,8 @@ function keep({ reading, kind, special, layer, head }, matrix) {
 /** The thresholds of a rule for a matrix, worked out once. */
 function reachOf(kept, rule) {
   const name = `${rule.name}(${rule.number})`;
-  if (kept.rule !== name) Object.assign(kept, { rule: name, reach: thresholds(kept.C, kept.positions.length, rule) });
+  if (kept.rule !== name)
+    Object.assign(kept, { rule: name, reach: thresholds(kept.C, kept.positions.length, rule) });
   return kept.reach;
 }
 
@@ -182,7 +184,9 @@ async function work() {
   if (!awake) return;
   try {
     const answer = await answers[message.ask](message);
-    const buffers = Object.values(answer).filter(ArrayBuffer.isView).map((array) => array.buffer);
+    const buffers = Object.values(answer)
+      .filter(ArrayBuffer.isView)
+      .map((array) => array.buffer);
     const pictures = Object.values(answer).filter((value) => value instanceof ImageBitmap);
     postMessage({ id: message.id, answer }, [...new Set(buffers)].filter(passable).concat(pictures));
   } catch (error) {

@@ -7,7 +7,8 @@ const FAINT = 56; // of 255: how much of a pair that is not high remains visible
 function pixelWords(colours, opacity) {
   const words = new Uint32Array(256);
   const bytes = new Uint8Array(words.buffer);
-  for (let k = 0; k < 256; k++) bytes.set([colours[3 * k], colours[3 * k + 1], colours[3 * k + 2], opacity], 4 * k);
+  for (let k = 0; k < 256; k++)
+    bytes.set([colours[3 * k], colours[3 * k + 1], colours[3 * k + 2], opacity], 4 * k);
   return words;
 }
 
@@ -38,7 +39,8 @@ function matrixPicture(values, size, { from, to, colours }, reach) {
     colourRow(values, row + i + 1, size - i - 1, pixels, row + i + 1, faint, from, to);
     for (let j = i + 1; j < size; j++) {
       const value = values[row + j];
-      if (value >= reach[i] || value >= reach[j]) colourRow(values, row + j, 1, pixels, row + j, full, from, to);
+      if (value >= reach[i] || value >= reach[j])
+        colourRow(values, row + j, 1, pixels, row + j, full, from, to);
     }
   }
   return createImageBitmap(image);
@@ -53,7 +55,16 @@ function thumbnailSheet({ cells, blocks }, layers, heads, limits, colours) {
     const [top, left] = [Math.floor(at / heads) * blocks, (at % heads) * blocks];
     for (let i = 0; i < blocks; i++) {
       const place = (top + i) * heads * blocks + left;
-      colourRow(cells, (at * blocks + i) * blocks, blocks, pixels, place, words, limits[2 * at], limits[2 * at + 1]);
+      colourRow(
+        cells,
+        (at * blocks + i) * blocks,
+        blocks,
+        pixels,
+        place,
+        words,
+        limits[2 * at],
+        limits[2 * at + 1],
+      );
     }
   }
   return createImageBitmap(image);

@@ -68,7 +68,12 @@ function countPairs(C, positions, tokens, reach) {
 
 function emptyCounts(tokens) {
   return {
-    count: 0, sum: 0, distances: 0, sameSentence: 0, sameWord: 0, byDistance: new Float64Array(tokens),
+    count: 0,
+    sum: 0,
+    distances: 0,
+    sameSentence: 0,
+    sameWord: 0,
+    byDistance: new Float64Array(tokens),
   };
 }
 
@@ -94,7 +99,10 @@ function listPairs(C, positions, reach, most) {
   let kept = found;
   if (found.length > most) {
     // Only the best are sorted: all pairs of a long text may be high.
-    const cut = select(Float32Array.from(found, (at) => C[at]), found.length - most);
+    const cut = select(
+      Float32Array.from(found, (at) => C[at]),
+      found.length - most,
+    );
     kept = found.filter((at) => C[at] >= cut);
   }
   kept.sort((a, b) => C[b] - C[a] || a - b);

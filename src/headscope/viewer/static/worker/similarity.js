@@ -10,9 +10,14 @@ const HALF = (() => {
   for (let bits = 0; bits < 65536; bits++) {
     const exponent = (bits >> 10) & 31;
     const fraction = bits & 1023;
-    const size = exponent === 0 ? fraction * 2 ** -24
-      : exponent === 31 ? (fraction ? NaN : Infinity)
-      : (1 + fraction / 1024) * 2 ** (exponent - 15);
+    const size =
+      exponent === 0
+        ? fraction * 2 ** -24
+        : exponent === 31
+          ? fraction
+            ? NaN
+            : Infinity
+          : (1 + fraction / 1024) * 2 ** (exponent - 15);
     table[bits] = bits & 32768 ? -size : size;
   }
   return table;
@@ -83,7 +88,7 @@ function product(z, count, d) {
 function blockMeans(z, count, d, blocks) {
   const means = new Float64Array(blocks * d);
   for (let b = 0; b < blocks; b++) {
-    const [from, to] = [Math.floor(b * count / blocks), Math.floor((b + 1) * count / blocks)];
+    const [from, to] = [Math.floor((b * count) / blocks), Math.floor(((b + 1) * count) / blocks)];
     for (let i = from; i < to; i++) {
       for (let c = 0; c < d; c++) means[b * d + c] += z[i * d + c] / (to - from);
     }
@@ -96,8 +101,10 @@ function select(values, k) {
   let [left, right] = [0, values.length - 1];
   while (right > left) {
     const middle = (left + right) >> 1;
-    const pivot = Math.max(Math.min(values[left], values[middle]),
-      Math.min(Math.max(values[left], values[middle]), values[right]));
+    const pivot = Math.max(
+      Math.min(values[left], values[middle]),
+      Math.min(Math.max(values[left], values[middle]), values[right]),
+    );
     let [i, j] = [left, right];
     while (i <= j) {
       while (values[i] < pivot) i++;
@@ -117,7 +124,7 @@ function select(values, k) {
 
 /** The values of all pairs i < j. */
 function pairValues(C, count) {
-  const values = new Float32Array(count * (count - 1) / 2);
+  const values = new Float32Array((count * (count - 1)) / 2);
   let at = 0;
   for (let i = 0; i < count; i++) {
     for (let j = i + 1; j < count; j++) values[at++] = C[i * count + j];
