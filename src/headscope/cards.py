@@ -92,9 +92,9 @@ RULES = (
     ),
     CardRule(
         "broad",
-        lambda n: n["attended_columns_lift"] >= 0.7,
-        lambda n: min(n["attended_columns_lift"], 1.0),
-        "it attends to {attended_columns_lift:.0%} of the tokens about evenly",
+        lambda n: n["entropy_lift"] >= 0.8,
+        lambda n: n["entropy_lift"],
+        "the entropy of its attention is {entropy_lift:.0%} of that of even attention",
     ),
     CardRule(
         "mixed",

@@ -103,7 +103,7 @@ NUMBERS = """
     separator first_token previous_token next_token own_token punctuation punctuation_chance
     contrast same_word same_word_low same_word_lift anchor anchor_lift same_sentence
     same_sentence_matched_lift same_sentence_matched_lift_low mean_distance mean_distance_lift
-    attended_columns_lift
+    entropy_lift
 """
 NOTHING = dict.fromkeys(NUMBERS.split(), np.nan)
 
@@ -130,6 +130,7 @@ NOTHING = dict.fromkeys(NUMBERS.split(), np.nan)
             "1.50 × what their distance explains",
         ),
         ({"mean_distance": 4, "mean_distance_lift": 0.1}, "short range", "4 tokens apart"),
+        ({"entropy_lift": 0.9}, "broad", "90%"),
         ({}, "mixed", "no single number"),
     ],
 )
