@@ -147,6 +147,11 @@ def test_text_without_sentences_is_cut_all_the_same():
     assert " ".join(words[a:b] for a, b in spans) == words
 
 
+def test_a_long_sentence_is_one_unit():
+    sentence = " ".join(["word"] * 120) + "."
+    assert unit_spans(sentence + " " + sentence) == [(0, 600), (601, 1201)]
+
+
 def test_a_fitted_segmenter_survives_its_file(tiny, tmp_path):
     examples = [[CATS, SHIPS], [SHIPS, CATS, SHIPS], [[*CATS.split(". ")], [*SHIPS.split(". ")]]]
     fitted = tiny.fit_segmenter(examples)

@@ -6,9 +6,11 @@ import regex
 
 from headscope.text import sentence_spans
 
-MOST_WORDS = 60  # in a unit; longer ones are cut, or a text without punctuation would be one unit
+MOST_WORDS = 60  # in a unit that no full stop ends, or a text without punctuation would be one unit
+MOST_WORDS_ENDED = 200  # in a sentence that ends as sentences do
 WORDS_IN_PART = 24
 WORD = regex.compile(r"\S+")
+ENDED = regex.compile(r"[\p{STerm}…‽][\p{Pe}\p{Pf}\"']*$")
 
 Span = tuple[int, int]
 
@@ -25,9 +27,10 @@ def unit_spans(text: str, language: str = "en") -> list[Span]:
 
 
 def _parts(text: str, span: Span) -> list[Span]:
-    """A span as it is, or cut evenly into parts of about 24 words if it has more than 60."""
+    """A span as it is, or cut evenly into parts of about 24 words if it is too long."""
     words = [match.span() for match in WORD.finditer(text, *span)]
-    if len(words) <= MOST_WORDS:
+    ended = ENDED.search(text[max(span[0], span[1] - 8) : span[1]])
+    if len(words) <= (MOST_WORDS_ENDED if ended else MOST_WORDS):
         return [span]
     count = round(len(words) / WORDS_IN_PART)
     edges = [round(len(words) * part / count) for part in range(count + 1)]
