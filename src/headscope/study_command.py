@@ -106,8 +106,20 @@ def compare(
         typer.echo(json.dumps(found.slice(0, rows).to_pylist(), ensure_ascii=False))
         return
     differing = sum(found["differs"].to_pylist())
-    table = Table(title=f"{differing:,} of {len(found):,} numbers differ", title_justify="left")
-    for name in ("layer", "head", "quantity", "special", "first", "second", "difference", "95 %"):
+    table = Table(
+        title=f"{differing:,} of {len(found):,} numbers differ",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+    )
+    for name in (
+        "layer",
+        "head",
+        "quantity",
+        "special",
+        "first",
+        "second",
+        "second - first (95 %)",
+    ):
         table.add_column(name, justify="left" if name in ("quantity", "special") else "right")
     for row in found.slice(0, rows).to_pylist():
         table.add_row(
@@ -115,8 +127,8 @@ def compare(
             str(row["head"]),
             row["quantity"],
             row["special"] or "",
-            *(f"{row[name]:.3g}" for name in ("first", "second", "difference")),
-            f"{row['low']:.3g} … {row['high']:.3g}",
+            *(f"{row[name]:.3g}" for name in ("first", "second")),
+            f"{row['difference']:.3g} ({row['low']:.3g} … {row['high']:.3g})",
         )
     Console().print(table)
 

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import lzma
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -117,6 +118,12 @@ def test_standard_input_and_rows_of_a_data_set_are_read(monkeypatch):
     monkeypatch.setattr("sys.stdin", Stdin)
     assert texts(Corpus("-", "line")) == ["from a pipe"]
     assert texts(Corpus([{"text": "row"}, "plain"])) == ["row", "plain"]
+
+
+def test_a_hugging_face_data_set_needs_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)  # as where it is not installed
+    with pytest.raises(NoCorpus, match=r"pip install 'headscope\[datasets\]'"):
+        list(Corpus("hf:wikitext@wikitext-2-raw-v1:test"))
 
 
 def test_errors_say_what_is_missing_and_what_to_do(tmp_path):
