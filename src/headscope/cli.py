@@ -134,6 +134,7 @@ def view(
     """Look at a text in the browser: every head, one head, the text itself. Ctrl-C ends it."""
     import contextlib
     import os
+    import threading
     import webbrowser
 
     from headscope.sample import sample_text
@@ -146,8 +147,8 @@ def view(
 
     def started(address: str) -> None:
         _say(f"Look at {address}  (Ctrl-C ends it)")
-        if open_browser:
-            webbrowser.open(address)
+        if open_browser:  # aside: a browser in the terminal would hold up the server
+            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):
         serve(scopes, text, port=port, started=started)

@@ -306,6 +306,25 @@ def test_heads_can_be_put_in_order_of_a_measure(tab: Tab, reading: hs.Reading) -
     assert all(a >= b - 0.01 * abs(b) for a, b in pairwise(means))
 
 
+def test_heads_below_a_value_can_be_left_out(tab: Tab, reading: hs.Reading) -> None:
+    tab.until("headscope.views.atlas.measures.size === 144")
+    tab.set(order="size")
+    tab.page.fill("input.least", "2.5")
+    tab.page.keyboard.press("Enter")
+    tab.settle()
+    sizes = [
+        np.linalg.norm(reading.head_vectors(layer, head), axis=1).mean()
+        for layer in range(1, 13)
+        for head in range(1, 13)
+    ]
+    expected = sum(size >= 2.5 for size in sizes)
+    assert 0 < expected < 144
+    assert abs(tab.page.locator("button.head").count() - expected) <= 1
+    assert tab.hash()["least"] == "2.5"
+    tab.set(least="1000")
+    assert "No head reaches this" in tab.page.inner_text(".grid")
+
+
 def test_a_wheel_zooms_and_a_drag_moves(tab: Tab, reading: hs.Reading) -> None:
     tab.set(view="head")
     point_at(tab, 10, 10)

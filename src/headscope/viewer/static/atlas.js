@@ -17,6 +17,15 @@ export class Atlas {
       h("option", { value: "layer" }, "layer and head"),
       Object.entries(MEASURES).map(([name, [title]]) => h("option", { value: name }, title)),
     );
+    this.least = h("input", {
+      type: "number",
+      class: "least",
+      step: "any",
+      placeholder: "at least",
+      "aria-label": "Leave out heads whose measure is lower",
+      title: "Leave out heads whose measure is lower; 0.5 is 50 %",
+      onchange: () => state.set({ least: this.least.value }),
+    });
     this.scales = choice(
       "Colours",
       [
@@ -53,6 +62,7 @@ export class Atlas {
           "div",
           { class: "row" },
           h("label", {}, "Order ", this.order),
+          this.least,
           h("span", { class: "label" }, "Colours ", this.scales),
           this.about,
         ),
@@ -66,6 +76,8 @@ export class Atlas {
     const { state, reading } = this.session;
     const touches = (...names) => changed === null || names.some((name) => changed.has(name));
     this.order.value = state.values.order;
+    this.least.value = state.values.least;
+    this.least.hidden = state.values.order === "layer"; // it is about a measure
     this.scales.choose(state.values.scale);
     if (touches("reading", "special", "rule")) this.measure();
     if (touches("reading", "special")) {
@@ -73,16 +85,19 @@ export class Atlas {
       if (reading !== this.session.reading) return;
       this.thumbnails = thumbnails;
     }
-    if (touches("reading", "special", "scale", "order")) await this.lay();
+    if (touches("reading", "special", "scale", "order", "least")) await this.lay();
     await this.choose();
   }
 
   /** Buttons with a canvas each, in the order chosen. */
   async lay() {
     const { layers, heads } = this.session.reading.model;
-    const { order, scale, reading: kind, special } = this.session.state.values;
-    const places = Array.from({ length: layers * heads }, (_, at) => at);
-    if (order !== "layer") places.sort((a, b) => this.value(b, order) - this.value(a, order) || a - b);
+    const { order, least, scale, reading: kind, special } = this.session.state.values;
+    let places = Array.from({ length: layers * heads }, (_, at) => at);
+    if (order !== "layer") {
+      places.sort((a, b) => this.value(b, order) - this.value(a, order) || a - b);
+      if (least !== "") places = places.filter((at) => this.value(at, order) >= Number(least));
+    }
     this.buttons = new Map();
     this.grid.style.setProperty("--columns", heads);
     this.grid.classList.toggle("sorted", order !== "layer");
@@ -100,7 +115,8 @@ export class Atlas {
         this.button(at, heads),
       ];
     });
-    this.grid.replaceChildren(...corner, ...columns, ...cells.filter(Boolean));
+    const none = places.length ? [] : [h("p", { class: "hint none" }, "No head reaches this.")];
+    this.grid.replaceChildren(...corner, ...columns, ...cells.filter(Boolean), ...none);
     const blocks = this.thumbnails?.blocks ?? 1;
     const tokens = this.session.reading.tokens.special.filter((is) => special === "kept" || !is).length;
     const across = Math.round(tokens / blocks);

@@ -1,7 +1,7 @@
 // The text as text: point at a token and the others are shaded by their similarity to it.
 
 import { cssColour, isPale, scaleOf } from "headscope/colours.js";
-import { h, s, shortened } from "headscope/dom.js";
+import { h, s } from "headscope/dom.js";
 import { Panel } from "headscope/panel.js";
 import { theme } from "headscope/theme.js";
 
@@ -181,13 +181,6 @@ export class Reader {
       const rise = Math.min(60, 14 + Math.hypot(x2 - x1, y2 - y1) / 6);
       this.arcs.append(s("path", { d: `M${x1},${y1} C${x1},${y1 - rise} ${x2},${y2 - rise} ${x2},${y2}` }));
     }
-  }
-
-  /** For screen readers and tests: the words that form a high pair with a token. */
-  partnerWords(index) {
-    return this.partners(index).map((k) =>
-      shortened(this.session.reading.tokens.word[this.matrix.positions[k]], 24),
-    );
   }
 }
 //# sourceURL=headscope/reader.js

@@ -10,6 +10,7 @@ export const DEFAULTS = {
   special: "kept", // or left_out
   scale: "head", // the atlas' colours: per head or shared
   order: "layer", // of the atlas: layer, or a measure
+  least: "", // in the atlas: heads whose measure is lower are left out
   token: "", // position of the token that is held on to
   other: "", // the second head in a comparison, as layer-head
   model: "", // as named to the server
