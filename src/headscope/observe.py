@@ -16,10 +16,10 @@ from torch import Tensor
 
 from headscope.capture import HeadOutputs, capture, silence
 from headscope.errors import CannotObserve
-from headscope.measures import repetition, size
+from headscope.measures import noise, repetition, size
 from headscope.measures.seen import SeenAttention, SeenPairs, Values
 from headscope.models import LoadedModel, load_model
-from headscope.pairs import PairStatistics, Quantile, Rule, TokenBatch, pair_statistics
+from headscope.pairs import PairStatistics, Peak, Quantile, Rule, TokenBatch, pair_statistics
 from headscope.pairs.attention import AttentionStatistics, attention_statistics
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import read_vectors
@@ -51,6 +51,7 @@ class _Layers:
     pairs: dict[Kind, list[PairStatistics]]
     vectors: dict[Special, list[dict[str, Values]]]
     detection: dict[Kind, list[Values]]
+    clustered: dict[tuple[Kind, int], list[Values]]  # by number of the rule
 
 
 class Observer:
@@ -76,7 +77,9 @@ class Observer:
         if mode == "shuffle":
             units = [shuffled(unit, self.seed) for unit in units]
         batch = TokenBatch(unit.marks for unit in units)
-        layers = _Layers([], {k: [] for k in self.kinds}, {k.special: [] for k in self.kinds}, {})
+        layers = _Layers(
+            [], {k: [] for k in self.kinds}, {k.special: [] for k in self.kinds}, {}, {}
+        )
         drawn = [repetition.couples(unit, self.seed) for unit in units]
         loaded = self.twin if mode == "random" else self.scope.loaded
         longest = max(len(unit) for unit in units)
@@ -112,6 +115,10 @@ class Observer:
                 if like not in detected:
                     detected[like] = _detected(z, like, kept[kind.special].to(z.device), drawn)
                 layers.detection.setdefault(kind, []).append(detected[like])
+                for rule, high in enumerate(layers.pairs[kind][-1].high):
+                    if isinstance(high.rule, Peak):
+                        found = _clustered(z, kind, batch, high.threshold)
+                        layers.clustered.setdefault((kind, rule), []).append(found)
 
         self._run(loaded, units, observe)
         attention = None
@@ -128,6 +135,9 @@ class Observer:
                 },
                 np.stack(layers.detection[kind], 1),
                 self.seed,
+                np.stack(layers.clustered[kind, rule], 1)
+                if (kind, rule) in layers.clustered
+                else None,
             )
             for kind in self.kinds
             for rule in range(len(self.rules))
@@ -229,6 +239,19 @@ def _detected(z: Tensor, kind: Kind, members: Tensor, drawn: Sequence[NDArray[np
     if kind.reading != "raw":
         read = read_vectors(z, kind.reading, members[:, None].expand(z.shape[:3])).vectors
     return repetition.detection(read, drawn)
+
+
+def _clustered(z: Tensor, kind: Kind, batch: TokenBatch, threshold: Values) -> Values:
+    """High pairs inside clusters (texts, heads), where a rule has one threshold a head."""
+    found = np.zeros(threshold.shape)
+    for text, kept in enumerate(batch.kept(kind.special)):
+        members = torch.from_numpy(kept)
+        own = z[text, :, : len(kept)].float().cpu()  # (heads, tokens, d)
+        if kind.reading != "raw":
+            own = read_vectors(own, kind.reading, members.expand(own.shape[:2])).vectors
+        for head, vectors in enumerate(own[:, members].numpy()):
+            found[text, head] = noise.clustered_pairs(vectors, float(threshold[text, head]))
+    return found
 
 
 def _padded(rows: Sequence[NDArray[Any]], length: int, fill: int | bool) -> NDArray[Any]:

@@ -250,3 +250,36 @@ def test_surroundings_are_left_out_where_pairs_are_not_known(tiny, units):
     key = next(key for key in totals.sums if key.measure == "anchor")
     assert np.isnan(quantities(totals, key)["word_surroundings"].value[0]).all()
     assert np.isfinite(quantities(totals, key)["word_share"].value[0]).all()
+
+
+def test_scattered_pairs_are_those_outside_the_squares_on_the_diagonal(tiny, units):
+    share = 0.4
+    seen_by = Observer(tiny, [Kind("raw", "left_out")], [peak(share)], seed=0, nulls=False)
+    totals = added(seen_by, [[unit] for unit in units])
+    key = next(key for key in totals.sums if key.measure == "noise")
+    found = quantities(totals, key)["scattered"].value[0]
+    texts = dense(tiny, units, "left_out")
+    for layer in range(tiny.shape.layers):
+        for head in range(tiny.shape.heads):
+            scattered = high = 0
+            for text in texts[layer][head]:
+                kept = [i for i in range(len(text.ids)) if not text.special[i]]
+                C = text.C[np.ix_(kept, kept)]
+                size = len(kept)
+                pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
+                if not pairs:
+                    continue
+                level = share * max(C[pair] for pair in pairs)
+                ones = {pair for pair in pairs if C[pair] >= level}
+                clusters = [[0]]
+                for place in range(1, size):
+                    if all((other, place) in ones for other in clusters[-1]):
+                        clusters[-1].append(place)
+                    else:
+                        clusters.append([place])
+                inside = sum(len(one) * (len(one) - 1) // 2 for one in clusters)
+                high += len(ones)
+                scattered += len(ones) - inside
+            assert high > 0
+            assert found[layer, head] == pytest.approx(scattered / high, abs=1e-3)
+    assert 0 <= found.min() < 0.5 < found.max() <= 1

@@ -5,11 +5,30 @@ unrelated   high pairs that are unrelated / high pairs; unrelated means differen
             chance: the share among all pairs of the same texts
 snr         (mean C of related − mean C of unrelated) / std C of unrelated, over all pairs of a
             text; mean over texts
+scattered   for a rule peak(f), high pairs outside all clusters / high pairs. A cluster is a run
+            of tokens all of whose pairs are high, grown greedily along the text: the squares of
+            ones on the diagonal of B = [C ≥ f·max], so that this is the cluster noise
+            (ΣB − Σ|cluster|²) / ΣB without the diagonal
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
+
+
+def clustered_pairs(vectors: NDArray[np.float32], threshold: float) -> int:
+    """Pairs inside the clusters of one head in one text, from read vectors (tokens, d)."""
+    pairs, first = 0, 0
+    for place in range(1, len(vectors) + 1):
+        inside = place < len(vectors) and bool(
+            (vectors[first:place] @ vectors[place] >= threshold).all()
+        )
+        if not inside:
+            size = place - first
+            pairs += size * (size - 1) // 2
+            first = place
+    return pairs
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:
@@ -23,12 +42,15 @@ def update(seen: SeenPairs) -> dict[str, Values]:
     spread = np.sqrt(np.where(alike, np.nan, np.maximum(far_variance, 0)))
     snr = (ratio(seen.pairs("related_sum"), near) - far_mean) / spread
     known = np.isfinite(snr)
+    clustered, count = seen.clustered, seen.high("count")
     return {
-        "high": seen.high("count"),
+        "high": count,
         "unrelated": seen.high("unrelated"),
         "unrelated_chance": seen.expected("unrelated"),
         "snr": on_grid(np.where(known, snr, 0)),
         "snr_texts": 1.0 * known,
+        "scattered": np.zeros_like(snr) if clustered is None else count - clustered,
+        "scattered_high": np.zeros_like(snr) if clustered is None else count,
     }
 
 
@@ -40,4 +62,5 @@ def compute(sums: Sums) -> dict[str, Quantity]:
             ratio(sums["unrelated"], high), ratio(sums["unrelated_chance"], high)
         ),
         "snr": Quantity(ratio(sums["snr"], sums["snr_texts"])),
+        "scattered": Quantity(ratio(sums["scattered"], sums["scattered_high"])),
     }

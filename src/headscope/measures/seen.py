@@ -64,6 +64,7 @@ class SeenPairs:
     vectors: Sums  # of `measures.size.vector_statistics`: (texts, layers, heads)
     detection: Values  # of `measures.repetition.detection`: (texts, layers, heads)
     seed: int
+    clustered: Values | None = None  # high pairs in clusters, for peak rules (see noise.py)
 
     def pairs(self, name: str) -> Values:
         """One field over all pairs: (texts, layers, heads, …)."""
