@@ -24,6 +24,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> Pat
     code = f"import headscope as hs\nhs.load({str(tiny_folder)!r}).read({TEXT!r}).show(height=640)"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    said = [output for output in notebook.cells[0].outputs if output.output_type == "stream"]
+    assert said == []
     page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     path = tmp_path_factory.mktemp("notebook") / "notebook.html"
     path.write_text(page, encoding="utf-8")

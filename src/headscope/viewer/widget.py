@@ -54,7 +54,8 @@ class Viewer:
         )
 
     def _ipython_display_(self) -> None:
-        from IPython.display import HTML, display
+        from IPython.display import display
 
-        display(HTML(self.html))  # type: ignore[no-untyped-call]
+        page = {"text/html": self.html, "text/plain": "the viewer of headscope"}
+        display(page, raw=True)  # type: ignore[no-untyped-call]
         display(self.line)  # type: ignore[no-untyped-call]
