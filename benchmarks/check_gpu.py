@@ -72,7 +72,7 @@ def real_numbers(device, dtype, reading, size):
     for b, text in enumerate(tokens):
         for head in z[b, :, : len(text)].double().cpu().numpy():
             C = reference.similarity(head, reading)
-            unclear |= {n for n, r in enumerate(RULES) if undecided(C, r, text.kept("kept"), 1e-6)}
+            unclear |= {n for n, r in enumerate(RULES) if undecided(C, r, text.kept("kept"), 1e-5)}
     assert_agree(want, got, digits=3e-5, skip=[f"high[{n}]" for n in unclear])
     return f"{len(RULES) - len(unclear)} of {len(RULES)} rules decided beyond rounding"
 
@@ -179,7 +179,7 @@ def main():
                 f"real numbers, {dtype}, {reading}, {size} tokens",
                 lambda t=dtype, r=reading, n=size: real_numbers(device, t, r, n),
             )
-    for scale in (1e-20, 1e20):
+    for scale in (2.0**-66, 2.0**66):  # about 1e-20 and 1e20, and exact: ties stay ties
         case(f"whole numbers times {scale}", lambda s=scale: extreme(device, s))
     for value in (0, 0.1, -3):
         case(f"all vectors equal {value}", lambda v=value: equal(device, v))

@@ -20,10 +20,10 @@ from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assembl
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import DISTANCE_BINS
 from headscope.pairs.launches import NO_PAIR, Counted, Lists, Sums
-from headscope.pairs.layer import Layer, TextTensors, prepare
+from headscope.pairs.layer import Layer, TextTensors, prepare, tile_of
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import PairStatistics, TopPairs, Values
-from headscope.pairs.tiles import BINS, TILE
+from headscope.pairs.tiles import BINS
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
@@ -88,7 +88,10 @@ def start(
     if longest > LONGEST:
         raise ValueError(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
     where = str(z.device)
-    text = batch.remember(("cuda", special, where), lambda: TextTensors(batch, special, z.device))
+    tile = tile_of(z, reading)
+    text = batch.remember(
+        ("cuda", special, where, tile), lambda: TextTensors(batch, special, z.device, tile)
+    )
     vectors = prepare(z, text, reading)
     sums = launches.add_up(vectors)
 
@@ -186,7 +189,7 @@ def _redo(pending: Pending, n: int, which: Tensor) -> None:
     if reach is None:
         reach = pending.high[n].reach[which]
     counted = Counted.nothing(layer, pending.sums.some(which), reach)
-    rows = TILE * layer.text.size
+    rows = layer.text.tile * layer.text.size
     blocks = max(1, min(layer.text.blocks, LIST_BYTES // (16 * rows * len(which))))
     lists, best = Lists(layer, blocks * rows), torch.full_like(pending.best[which], NO_PAIR)
     for first in range(0, layer.text.blocks, blocks):

@@ -8,7 +8,6 @@ from torch import Tensor
 from headscope.pairs import kernels, search_kernels
 from headscope.pairs.layer import Layer
 from headscope.pairs.tiles import BINS
-from headscope.pairs.tiles import TILE as T
 
 BLOCK = 1024
 NO_PAIR = 2**63 - 1
@@ -34,7 +33,7 @@ def add_up(layer: Layer) -> Sums:
     """One pass over all tiles."""
     text, programs = layer.text, layer.text.blocks // 2 + 1
     real = torch.float32
-    tiles = layer.new(text.blocks, 2, 2, T, dtype=real)
+    tiles = layer.new(text.blocks, 2, 2, text.tile, dtype=real)
     unrelated, extremes = layer.new(programs, 2, dtype=real), layer.new(programs, 2, dtype=real)
     tokens = (text.kept, text.sentence, text.word, text.ordinary, text.whole)
     kernels.add_up[(programs, len(layer.V))](

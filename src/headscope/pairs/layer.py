@@ -12,7 +12,7 @@ from headscope.pairs import kernels
 from headscope.pairs.assemble import batch_chance
 from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.distances import DISTANCE_BINS, distance_bin
-from headscope.pairs.tiles import TILE as T
+from headscope.pairs.tiles import TILE
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import read_vectors
 
@@ -20,9 +20,11 @@ from headscope.pairs.vectors import read_vectors
 class TextTensors:
     """What the kernels read of the tokens of a batch, on the device."""
 
-    def __init__(self, batch: TokenBatch, special: Special, device: torch.device) -> None:
+    def __init__(
+        self, batch: TokenBatch, special: Special, device: torch.device, tile: int
+    ) -> None:
         size = max(int(max(batch.lengths)), 1)
-        self.size, self.blocks = size, -(-size // T)
+        self.size, self.tile, self.blocks = size, tile, -(-size // tile)
         chance = batch_chance(batch, special)
 
         def padded(rows: Sequence[Any], fill: float, dtype: torch.dtype) -> Tensor:
@@ -39,14 +41,20 @@ class TextTensors:
         self.token = padded([text.ids for text in texts], -1, whole)
         self.ordinary = padded([~text.special for text in texts], 0, whole)
         self.inside_share = padded([text.inside_share for text in chance], 0, real)
-        full = torch.nn.functional.pad(self.kept, (0, self.blocks * T - size)) > 0
-        self.whole = full.view(len(batch), self.blocks, T).all(-1).to(whole)  # (B, blocks)
+        full = torch.nn.functional.pad(self.kept, (0, self.blocks * tile - size)) > 0
+        self.whole = full.view(len(batch), self.blocks, tile).all(-1).to(whole)  # (B, blocks)
         self.pairs = torch.tensor([text.count for text in chance], device=device)  # (B,)
         self.counts = [text.count for text in chance]
         bins = torch.from_numpy(distance_bin(np.arange(1, size)))
         self.bins = torch.zeros(size, DISTANCE_BINS, dtype=real)  # (S, D)
         self.bins[torch.arange(1, size), bins] = 1
         self.bins = self.bins.to(device)
+
+
+def tile_of(z: Tensor, reading: Reading) -> int:
+    """Tokens on a side of a tile: fewer where float32 vectors would not fit the shared memory."""
+    wide = z.dtype == torch.float32 or reading != "raw"
+    return TILE // 2 if wide and z.shape[-1] > 128 else TILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ class Layer:
         dimensions = max(16, 1 << (self.V.shape[2] - 1).bit_length())
         few = dimensions * self.V.element_size() <= 256  # bytes of a vector: two tiles at a time
         return {
-            "T": T,
+            "T": self.text.tile,
             "D": dimensions,
             "PRECISION": precision,
             "num_warps": 4,
@@ -115,7 +123,7 @@ def prepare(z: Tensor, text: TextTensors, reading: Reading) -> Layer:
         text.size,
         d,
         text.blocks,
-        T=T,
+        T=text.tile,
         D=layer.shape["D"],
         SCALE=z.dtype != torch.float16,
         num_warps=8,
