@@ -18,7 +18,7 @@ WORDS = st.lists(
 
 
 @given(text=WORDS, n=st.none() | st.integers(1, 4))
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 def test_joined_sentences_are_the_text_and_a_newline_moves_nothing(specimen, text, n):
     found = specimen.segment(text, level="sentence", n=n)
     assert "".join(found) == text
