@@ -29,11 +29,11 @@ import headscope as hs
 from headscope.capture import capture
 from headscope.corpus import Corpus, Document
 from headscope.models import SPECIMEN
-from headscope.observe import Kind, Observer
 from headscope.pairs import quantile
-from headscope.progress import Quiet
-from headscope.sums import Chunked, Totals
-from headscope.units import Unit, read_units
+from headscope.study.observe import Kind, Observer
+from headscope.study.progress import Quiet
+from headscope.study.sums import Chunked, Totals
+from headscope.study.units import Unit, read_units
 
 
 def scope_of(name: str) -> hs.Scope:

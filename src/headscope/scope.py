@@ -16,11 +16,11 @@ from headscope.models import LoadedModel, ModelShape, load_model
 from headscope.text import Tokens, tokenize, windows
 
 if TYPE_CHECKING:
-    from headscope.progress import Progress
     from headscope.reading import Reading
     from headscope.segment.segmenter import Segmenter
     from headscope.segment.segments import Segments
     from headscope.store import Study
+    from headscope.study.progress import Progress
 
 
 class Scope:
@@ -101,11 +101,11 @@ class Scope:
         """Study a corpus and write the result to a folder, resuming what is half done there.
 
         `source`, `cut`, `column` and `pattern` as in `headscope.corpus.Corpus`; `parameters` as in
-        `headscope.study.Parameters`.
+        `headscope.study.parameters.Parameters`.
         """
         from headscope.corpus import Corpus
-        from headscope.parameters import Parameters
-        from headscope.study import study
+        from headscope.study.parameters import Parameters
+        from headscope.study.run import study
 
         corpus = Corpus(source, cut, column, pattern)  # type: ignore[arg-type]
         made = Parameters(**parameters)
@@ -176,7 +176,7 @@ class Scope:
     def observe_batch(
         self, ids: Tensor, mask: Tensor | None, observe: Observe, **options: Any
     ) -> Any:
-        """As `observe`, over a batch of token ids (texts, tokens); `mask` is 0 where it is padded."""
+        """As `observe`, over a batch of ids (texts, tokens); `mask` is 0 where one is padded."""
         if mask is not None:
             options["attention_mask"] = mask.to(self.model.device)
         backbone = self.loaded.backbone

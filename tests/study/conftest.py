@@ -8,7 +8,7 @@ import transformers
 import headscope as hs
 from headscope.corpus import Document
 from headscope.models import SPECIMEN
-from headscope.units import Unit, read_units
+from headscope.study.units import Unit, read_units
 
 TEXTS = (
     "The king saw the old king. He rode home, and the unbelievably long road was empty.",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headscope.bootstrap import document_weights, interval, standard_error, weights
+from headscope.study.bootstrap import document_weights, interval, standard_error, weights
 
 
 def test_weights_are_poisson_and_belong_to_the_document():

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headscope.corpus import Corpus, Document, NoCorpus, Skipped
-from headscope.units import Position, batches, chunks
+from headscope.study.units import Position, batches, chunks
 
 TWO = "First paragraph,\nof two lines.\n\n\nSecond paragraph.\n"
 
@@ -141,7 +141,7 @@ def test_the_same_text_has_the_same_identity_wherever_it_stands():
 
 
 def test_chunks_from_any_place_are_the_rest_of_all_chunks(tiny, monkeypatch):
-    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 4)
+    monkeypatch.setattr("headscope.study.units.CHUNK_UNITS", 4)
     corpus = Corpus(["A few words. " * 60, " ", "Two.", "Three.", "And more words. " * 90, "End."])
 
     def cut(start):

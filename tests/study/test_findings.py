@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope.cards import RULES, card
-from headscope.compare import compare
-from headscope.findings import CLAIMS, FAILS, HOLDS, OPEN, Trend, judge, spearman, trend
 from headscope.store import CannotStudy
+from headscope.study.cards import RULES, card
+from headscope.study.compare import compare
+from headscope.study.findings import CLAIMS, FAILS, HOLDS, OPEN, Trend, judge, spearman, trend
 
 RISING = next(claim for claim in CLAIMS if claim.name == "separators")
 PLAIN = next(claim for claim in CLAIMS if claim.name == "repetition_heads")

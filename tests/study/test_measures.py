@@ -6,12 +6,12 @@ import pytest
 
 import headscope as hs
 from headscope.capture import HeadOutputs
-from headscope.estimates import quantities
 from headscope.measures import repetition
-from headscope.observe import Kind, Observer
 from headscope.pairs import peak, quantile
-from headscope.sums import Chunked, Key, Totals
-from headscope.units import Unit
+from headscope.study.estimates import quantities
+from headscope.study.observe import Kind, Observer
+from headscope.study.sums import Chunked, Key, Totals
+from headscope.study.units import Unit
 
 SHARE = 0.07
 REPLICATES = 8
@@ -233,7 +233,7 @@ def test_no_attention_at_all_leaves_every_token_to_itself(tiny, units):
 
 
 def test_shuffling_keeps_the_tokens_and_the_sentence_lengths(units):
-    from headscope.units import shuffled
+    from headscope.study.units import shuffled
 
     unit = max(units, key=len)
     moved = shuffled(unit, seed=1)

@@ -11,13 +11,13 @@ import pytest
 import headscope as hs
 from conftest import TEXTS
 from headscope import store
-from headscope import study as running
 from headscope.corpus import Corpus, NoCorpus
 from headscope.errors import CannotRead
 from headscope.pairs import quantile
-from headscope.parameters import Parameters
 from headscope.store import CannotStudy, StudyFolder
-from headscope.study import study
+from headscope.study import run as running
+from headscope.study.parameters import Parameters
+from headscope.study.run import study
 
 DOCUMENTS = [*TEXTS, " ", *(f"{text} {text}" for text in TEXTS)]
 OPTIONS = {"rule": quantile(0.05), "replicates": 20, "window": 40}
@@ -25,15 +25,15 @@ OPTIONS = {"rule": quantile(0.05), "replicates": 20, "window": 40}
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 5)
-    monkeypatch.setattr("headscope.study.SAVE_EVERY", -1)
+    monkeypatch.setattr("headscope.study.units.CHUNK_UNITS", 5)
+    monkeypatch.setattr("headscope.study.run.SAVE_EVERY", -1)
 
 
 @pytest.fixture(scope="module")
 def whole(tiny, tmp_path_factory):
     """An uninterrupted study of the documents."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headscope.units.CHUNK_UNITS", 5)
+        patch.setattr("headscope.study.units.CHUNK_UNITS", 5)
         return tiny.study(DOCUMENTS, tmp_path_factory.mktemp("whole"), **OPTIONS)
 
 
@@ -98,9 +98,9 @@ def test_kill_9_and_the_same_command_end_with_the_same_bytes(tmp_path):
     corpus.write_text("\n".join(DOCUMENTS * 3))
     script = textwrap.dedent("""
         import os, signal, sys
-        import headscope.units, headscope.study
+        import headscope.study.units, headscope.study
         from headscope.store import StudyFolder
-        headscope.units.CHUNK_UNITS, headscope.study.SAVE_EVERY = 16, -1
+        headscope.study.units.CHUNK_UNITS, headscope.study.SAVE_EVERY = 16, -1
         save, left = StudyFolder.save_state, [int(sys.argv.pop(1))]
         def dying(self, *args):
             save(self, *args)

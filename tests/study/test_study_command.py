@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import headscope as hs
 from headscope.cli import app
-from headscope.study import _Run
+from headscope.study.run import _Run
 
 LINES = [line for line in hs.sample_text().split("\n") if len(line) > 60][:3]
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
 from headscope.pairs import Quantile
-from headscope.units import Unit
+from headscope.study.units import Unit
 
 KINDS = ("token", "word")
 AROUND = 2

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from headscope.pairs import PairStatistics
 from headscope.pairs.attention import AttentionStatistics
-from headscope.units import Unit
+from headscope.study.units import Unit
 
 Values: TypeAlias = npt.NDArray[np.float64]
 Sums: TypeAlias = Mapping[str, Values]

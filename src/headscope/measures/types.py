@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.measures.seen import SeenPairs
-from headscope.units import Unit
+from headscope.study.units import Unit
 
 JOINED = 2**13
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from headscope.corpus import Document
 from headscope.measures.seen import SeenPairs
-from headscope.observe import Observer
 from headscope.pairs import Nearest
+from headscope.study.observe import Observer
+from headscope.study.units import Unit, read_units
 from headscope.text import Tokens
-from headscope.units import Unit, read_units
 
 EXAMPLES = 5
 SHORTEST = 8  # tokens of a window that can show anything

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from headscope import __version__
+from headscope.cli.report import figure, report
+from headscope.cli.study import compare, study
 from headscope.errors import CannotRead, HeadscopeError
-from headscope.report_command import figure, report
-from headscope.study_command import compare, study
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -17,17 +17,17 @@ import torch
 import transformers
 
 from headscope import __version__
-from headscope.checkpoint import packed, unpack
 from headscope.corpus import Corpus, NoCorpus, Skipped
 from headscope.errors import CannotRead
-from headscope.examples import example_pairs, keep
-from headscope.observe import Mode, Observer
-from headscope.parameters import Parameters
-from headscope.progress import Progress, Quiet
 from headscope.scope import Scope
 from headscope.store import CannotStudy, Study, StudyFolder, open_study
-from headscope.sums import Chunked, Totals
-from headscope.units import Chunk, Position, ahead, batches, chunks
+from headscope.study.checkpoint import packed, unpack
+from headscope.study.examples import example_pairs, keep
+from headscope.study.observe import Mode, Observer
+from headscope.study.parameters import Parameters
+from headscope.study.progress import Progress, Quiet
+from headscope.study.sums import Chunked, Totals
+from headscope.study.units import Chunk, Position, ahead, batches, chunks
 
 SAVE_EVERY = 10.0  # seconds
 CHUNK_BATCHES = 4  # full batches in a chunk: more pad less, fewer lose less to a kill
@@ -230,7 +230,7 @@ class _Run:
         return f"No document of '{self.corpus.name}' could be read ({len(skipped)} failed).{first}"
 
     def _write(self, observer: Observer) -> Study:
-        from headscope.results import result_tables
+        from headscope.study.results import result_tables
 
         counts = self.counts
         tables = result_tables(

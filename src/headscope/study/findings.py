@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
-from headscope.bootstrap import Values, interval
-from headscope.estimates import quantities
 from headscope.measures.seen import Quantity, ratio
-from headscope.sums import Key, Totals
+from headscope.study.bootstrap import Values, interval
+from headscope.study.estimates import quantities
+from headscope.study.sums import Key, Totals
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 CONTRAST = 0.05  # below, all pairs of a head are alike and the high ones do not stand out

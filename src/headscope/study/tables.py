@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from headscope.corpus import Skipped
-from headscope.estimates import LEVELS, difference, estimate, quantities
 from headscope.measures import range as distances
 from headscope.measures.seen import Values, ratio
 from headscope.measures.types import TypeCounts
 from headscope.pairs.distances import LOWER_DISTANCES, UPPER_DISTANCES
-from headscope.sums import Key, Totals
+from headscope.study.estimates import LEVELS, difference, estimate, quantities
+from headscope.study.sums import Key, Totals
 
 ANCHORS = 10  # types listed for each head
 WHOSE = {"mode": pa.string(), "reading": pa.string(), "special": pa.string(), "rule": pa.string()}

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from headscope.measures.types import TypeCounts
-from headscope.sums import Key, Totals
+from headscope.study.sums import Key, Totals
 
 Packed = dict[str, Any]
 

@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headscope.cards import Card, cards, head_numbers
 from headscope.corpus import Skipped
-from headscope.findings import Evidence
-from headscope.observe import Kind
 from headscope.pairs import Rule
-from headscope.sums import Totals
-from headscope.tables import (
+from headscope.study.cards import Card, cards, head_numbers
+from headscope.study.findings import Evidence
+from headscope.study.observe import Kind
+from headscope.study.sums import Totals
+from headscope.study.tables import (
     anchor_types,
     distance_table,
     measure_tables,
     null_table,
     skipped_table,
 )
-from headscope.verdicts import findings_table
+from headscope.study.verdicts import findings_table
 
 EXAMPLE_COLUMNS = {
     "reading": pa.string(),

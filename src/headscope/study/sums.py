@@ -13,11 +13,11 @@ from typing import cast
 
 import numpy as np
 
-from headscope.bootstrap import Values, weights
 from headscope.measures import anchor, focus, noise, range, repetition, sentence, size
 from headscope.measures.seen import Measure, SeenAttention, SeenPairs
 from headscope.measures.types import JOINED, TypeCounts, count_types, word_places
-from headscope.units import Unit
+from headscope.study.bootstrap import Values, weights
+from headscope.study.units import Unit
 
 PAIR_MEASURES = {
     name: cast(Measure, module)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.bootstrap import Values, interval, standard_error
 from headscope.measures.seen import Quantity, ratio
-from headscope.sums import MEASURES, Key, Totals
+from headscope.study.bootstrap import Values, interval, standard_error
+from headscope.study.sums import MEASURES, Key, Totals
 
 LEVELS = ("head", "layer", "model")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headscope.corpus import PACKED, Corpus, Skipped
-from headscope.units import Unit
+from headscope.study.units import Unit
 
 
 class Progress(Protocol):

@@ -25,8 +25,8 @@ from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import read_vectors
 from headscope.sample import sample_text
 from headscope.scope import Scope
+from headscope.study.units import Unit, read_units, shuffled
 from headscope.text import TokenClass
-from headscope.units import Unit, read_units, shuffled
 
 Mode: TypeAlias = Literal["real", "shuffle", "random", "uniform", "identity"]
 NULLS: tuple[Mode, ...] = ("shuffle", "random", "uniform", "identity")

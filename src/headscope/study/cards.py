@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headscope.bootstrap import Values
-from headscope.estimates import estimate, quantities
-from headscope.findings import CONTRAST, Evidence
-from headscope.sums import MEASURES
+from headscope.study.bootstrap import Values
+from headscope.study.estimates import estimate, quantities
+from headscope.study.findings import CONTRAST, Evidence
+from headscope.study.sums import MEASURES
 
 Numbers = Mapping[str, float]  # of one head: a quantity by its name, "…_lift", "…_low", …
 

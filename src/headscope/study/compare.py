@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headscope.store import CannotStudy, Study
-from headscope.sums import MEASURES
+from headscope.study.sums import MEASURES
 
 FALSE_DISCOVERIES = 0.05
 WHERE = ("measure", "reading", "special", "rule", "quantity", "layer", "head")

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from headscope.bootstrap import REPLICATES
-from headscope.observe import NULLS, Kind, Mode
 from headscope.pairs import Rule, nearest, peak, quantile, sigma
 from headscope.pairs.tokens import READINGS, SPECIAL, Reading, Special
 from headscope.store import CannotStudy
+from headscope.study.bootstrap import REPLICATES
+from headscope.study.observe import NULLS, Kind, Mode
 
 SWEEP: tuple[Rule, ...] = (
     *(quantile(q) for q in (0.002, 0.005, 0.01, 0.02, 0.05)),

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from headscope.progress import Progress
     from headscope.store import Study
+    from headscope.study.progress import Progress
 
 
 def study(
@@ -98,8 +98,8 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say which heads of two studies differ, with intervals on the difference."""
-    from headscope.compare import compare as compared
     from headscope.store import open_study
+    from headscope.study.compare import compare as compared
 
     found = compared(open_study(first), open_study(second))
     if as_json:
@@ -134,7 +134,7 @@ def compare(
 
 
 def _progress(quiet: bool, as_json: bool) -> "Progress":
-    from headscope.progress import Bar, JsonLines, Quiet
+    from headscope.study.progress import Bar, JsonLines, Quiet
 
     if as_json:
         return JsonLines()

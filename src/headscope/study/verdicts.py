@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headscope.bootstrap import Values, interval
-from headscope.findings import (
+from headscope.study.bootstrap import Values, interval
+from headscope.study.findings import (
     CLAIMS,
     CONTRAST,
     FAILS,
@@ -19,7 +19,7 @@ from headscope.findings import (
     judge,
     trend,
 )
-from headscope.sums import Totals
+from headscope.study.sums import Totals
 
 COLUMNS = {
     "claim": pa.string(),
