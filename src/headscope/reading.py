@@ -19,6 +19,7 @@ from headscope.measures.focus import TARGETS, focus_chance, focus_sums
 from headscope.pairs import PairTokens, Rule, parse_rule, quantile, reference
 from headscope.pairs import Reading as Kind
 from headscope.pairs.tokens import Special
+from headscope.study.units import pair_tokens
 from headscope.text import Tokens, Window
 
 if TYPE_CHECKING:
@@ -202,15 +203,7 @@ class Reading:
     @cached_property
     def pair_tokens(self) -> PairTokens:
         """The tokens as the pair statistics need them."""
-        tokens = self.tokens
-        continues = np.zeros(len(tokens), dtype=bool)
-        continues[1:] = (tokens.words[1:] == tokens.words[:-1]) & ~tokens.special[1:]
-        return PairTokens(
-            sentences=tokens.sentences.astype(np.int32),
-            ids=tokens.ids.astype(np.int32),
-            words=np.where(continues, -1, tokens.word_types).astype(np.int32),
-            special=tokens.special,
-        )
+        return pair_tokens(self.tokens)
 
     def high_pairs(
         self,
