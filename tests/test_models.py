@@ -12,9 +12,9 @@ import torch
 import transformers as t
 
 import headscope as hs
-from conftest import tiny_bert, wordpiece
 from headscope import models
 from headscope.errors import CannotLoad, CannotObserve, HeadscopeError
+from tiny import tiny_bert, wordpiece
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import headscope as hs
-from conftest import byte_level, metaspace, wordpiece
 from families import ALL, Family
 from headscope.errors import CannotObserve, CannotRead
 from headscope.pairs.reference import similarity
 from headscope.text import TokenClass
+from tiny import byte_level, metaspace, wordpiece
 
 TEXT = "The lamp is gone, and the keeper is gone. The sea is not! Ada tells them about the fog."
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 import headscope as hs
-from conftest import byte_level, metaspace, wordpiece
 from headscope.errors import CannotRead
 from headscope.text import TokenClass, Tokens, sentence_spans, tokenize, windows
+from tiny import byte_level, metaspace, wordpiece
 
 HARD = {
     "emoji": "A 👩‍👩‍👧‍👦 family 👍🏽 and a flag 🇫🇷!",

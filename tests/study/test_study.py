@@ -7,9 +7,9 @@ import textwrap
 
 import numpy as np
 import pytest
+from texts import TEXTS
 
 import headscope as hs
-from conftest import TEXTS
 from headscope import store
 from headscope.corpus import Corpus, NoCorpus
 from headscope.errors import CannotRead

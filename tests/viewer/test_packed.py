@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import headscope as hs
-from conftest import byte_level, metaspace, tiny_bert, wordpiece
 from headscope.viewer.packed import CannotShow, packed, packed_attention
+from tiny import byte_level, metaspace, tiny_bert, wordpiece
 
 HOSTILE = [
     "</script><script>alert(1)</script> & <img src=x onerror=alert(2)>",
