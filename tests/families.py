@@ -17,6 +17,7 @@ SIZE = {
 }
 GROUPED = SIZE | {"num_key_value_heads": 2}
 ROTARY = GROUPED | {"head_dim": 8, "max_position_embeddings": 64}
+IMAGE = {k: v for k, v in SIZE.items() if k != "vocab_size"} | {"image_size": 16, "patch_size": 4}
 LAYERS, HEADS = 3, 4
 
 
@@ -51,7 +52,7 @@ class Family:
         return given
 
 
-def _bart(config: Any) -> dict[str, Any]:
+def _bart() -> dict[str, Any]:
     return {
         "vocab_size": 97,
         "d_model": 32,
@@ -172,7 +173,7 @@ INTERFACE = [
     ),
     Family(
         "bart",
-        lambda: t.BartForConditionalGeneration(t.BartConfig(**_bart(t.BartConfig), **SPECIAL)),
+        lambda: t.BartForConditionalGeneration(t.BartConfig(**_bart(), **SPECIAL)),
         kind="seq2seq",
         projection="attn.out_proj",
     ),
@@ -180,12 +181,7 @@ INTERFACE = [
         "vit",
         lambda: t.ViTModel(
             t.ViTConfig(
-                hidden_size=32,
-                num_hidden_layers=3,
-                num_attention_heads=4,
-                intermediate_size=48,
-                image_size=16,
-                patch_size=4,
+                **IMAGE,
             )
         ),
         kind="image",
@@ -194,12 +190,7 @@ INTERFACE = [
         "clip_vision",
         lambda: t.CLIPVisionModel(
             t.CLIPVisionConfig(
-                hidden_size=32,
-                num_hidden_layers=3,
-                num_attention_heads=4,
-                intermediate_size=48,
-                image_size=16,
-                patch_size=4,
+                **IMAGE,
             )
         ),
         kind="image",
@@ -209,7 +200,7 @@ INTERFACE = [
         "whisper",
         lambda: t.WhisperForConditionalGeneration(
             t.WhisperConfig(
-                **{k: v for k, v in _bart(None).items() if k != "max_position_embeddings"},
+                **{k: v for k, v in _bart().items() if k != "max_position_embeddings"},
                 num_mel_bins=8,
                 max_source_positions=20,
                 max_target_positions=64,

@@ -26,8 +26,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
 
 from headscope.capture import Seam, attention_modules, stack_of
 from headscope.errors import CannotLoad
-
-SPECIMEN = Path(__file__).parent / "specimen"
+from headscope.specimen import FOLDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def load_model(
                 "without one. (Or pass the folder that holds both.)"
             )
     else:
-        where = SPECIMEN if source is None else source
+        where = FOLDER if source is None else source
         name = "specimen" if source is None else str(source)
         options = {
             "revision": revision,

@@ -8,14 +8,14 @@ from texts import TEXTS
 
 import headscope as hs
 from headscope.corpus import Document
-from headscope.models import SPECIMEN
+from headscope.specimen import FOLDER
 from headscope.study.units import Unit, read_units
 
 
 @pytest.fixture(scope="session")
 def tiny() -> hs.Scope:
     """Three layers of four heads, random weights, read with the specimen's tokenizer."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(SPECIMEN)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
     config = transformers.BertConfig(
         vocab_size=len(tokenizer),
         hidden_size=32,

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 EXACT_DISTANCES = 64
-LARGEST_DISTANCE = 2**20
 
 UPPER_DISTANCES: npt.NDArray[np.int64] = np.concatenate(
     [
