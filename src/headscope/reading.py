@@ -130,17 +130,17 @@ class Reading:
 
     def save(self, path: str | Path) -> Path:
         """Write the viewer with this reading inside: one file that needs nothing else."""
-        from headscope.viewer.page import reading_page
+        from headscope.viewer.page import saved_page
 
         path = Path(path)
-        path.write_text(reading_page(self), encoding="utf-8")
+        path.write_text(saved_page(self), encoding="utf-8")
         return path
 
     def show(self, height: int = 760) -> "Viewer":
         """Show the viewer in a notebook; `height` in pixels."""
         from headscope.viewer.widget import Viewer
 
-        return Viewer(self, height)
+        return Viewer(self, height=height)
 
     def head_vectors(self, layer: int, head: int) -> NDArray[np.float32]:
         """z of one head: (tokens, head size)."""

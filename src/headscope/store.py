@@ -23,6 +23,9 @@ from headscope.errors import HeadscopeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from headscope.reading import Reading
+    from headscope.viewer.widget import Viewer
+
 FORMAT = 1
 MANIFEST, TABLES, RESUME = "manifest.json", "tables", "resume"
 
@@ -160,6 +163,27 @@ class Study:
 
         path = Path(path)
         path.write_text(study_page(self), encoding="utf-8")
+        return path
+
+    def show(self, reading: "Reading | None" = None, *, height: int = 760) -> "Viewer":
+        """Show the viewer in a notebook, every head with its card; `height` in pixels.
+
+        `reading` is the text to look at it on, the sample text unless given.
+        """
+        from headscope.viewer.studied import reading_beside
+        from headscope.viewer.widget import Viewer
+
+        beside, missing = reading_beside(self, reading)
+        return Viewer(beside, self, missing=missing, height=height)
+
+    def save(self, path: str | Path, reading: "Reading | None" = None) -> Path:
+        """Write the viewer with this study inside, as `show`: one file that needs nothing else."""
+        from headscope.viewer.page import saved_page
+        from headscope.viewer.studied import reading_beside
+
+        path = Path(path)
+        beside, missing = reading_beside(self, reading)
+        path.write_text(saved_page(beside, self, missing=missing), encoding="utf-8")
         return path
 
     def __repr__(self) -> str:

@@ -294,7 +294,8 @@ def test_two_texts_can_be_compared(open_tab: Open, server: Served, specimen: hs.
 
 def test_heads_can_be_put_in_order_of_a_measure(tab: Tab, reading: hs.Reading) -> None:
     tab.until("headscope.views.atlas.measures.size === 144")
-    tab.page.select_option("select[aria-label='Order of the heads']", "similarity")
+    tab.page.select_option("select[aria-label='Measure of the heads']", "similarity")
+    tab.page.click("text=high first")
     tab.settle()
     order = tab.page.evaluate(
         """[...document.querySelectorAll("button.head")].map(({ dataset }) =>
@@ -304,11 +305,17 @@ def test_heads_can_be_put_in_order_of_a_measure(tab: Tab, reading: hs.Reading) -
     means = [reading.similarity(*place)[upper].mean() for place in order]
     assert len(means) == 144
     assert all(a >= b - 0.01 * abs(b) for a, b in pairwise(means))
+    tab.page.click("text=low first")
+    tab.settle()
+    assert tab.page.evaluate(
+        """[...document.querySelectorAll("button.head")].map(({ dataset }) =>
+            [Number(dataset.layer), Number(dataset.head)])"""
+    ) == sorted(order, key=lambda place: means[order.index(place)])
 
 
 def test_heads_below_a_value_can_be_left_out(tab: Tab, reading: hs.Reading) -> None:
     tab.until("headscope.views.atlas.measures.size === 144")
-    tab.set(order="size")
+    tab.set(measure="size", order="high")
     tab.page.fill("input.least", "2.5")
     tab.page.keyboard.press("Enter")
     tab.settle()
@@ -322,7 +329,7 @@ def test_heads_below_a_value_can_be_left_out(tab: Tab, reading: hs.Reading) -> N
     assert abs(tab.page.locator("button.head").count() - expected) <= 1
     assert tab.hash()["least"] == "2.5"
     tab.set(least="1000")
-    assert "No head reaches this" in tab.page.inner_text(".grid")
+    assert "No head is like this" in tab.page.inner_text(".grid")
 
 
 def test_a_wheel_zooms_and_a_drag_moves(tab: Tab, reading: hs.Reading) -> None:

@@ -103,7 +103,7 @@ def test_a_family_without_attention_weights_is_shown_without_focus(tiny: hs.Scop
     reading = tiny.read("The lamp is gone.")
     header, _ = unpacked(packed(reading))
     assert np.array(header["focus"]["mass"]).shape == (3, 4, len(header["focus"]["targets"]))
-    assert "focus" not in unpacked(packed(reading, focus=False))[0]
+    assert "focus" not in unpacked(packed(reading, whole=False))[0]
 
 
 def test_a_vector_that_is_not_a_number_does_not_break_the_header(tiny: hs.Scope) -> None:

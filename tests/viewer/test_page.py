@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import headscope as hs
-from headscope.viewer.page import assets, reading_page, server_page
+from headscope.viewer.page import assets, saved_page, server_page
 
 STATIC = Path(hs.__file__).parent / "viewer" / "static"
 SPELLED = "</script><img src=x onerror=alert(1)> marzipan"
 
 
 def test_every_module_is_inside_byte_for_byte(tiny: hs.Scope) -> None:
-    page = reading_page(tiny.read("The lamp."))
+    page = saved_page(tiny.read("The lamp."))
     mapped = re.search(r'<script type="importmap">(.*?)</script>', page)
     assert mapped is not None
     imports = json.loads(mapped[1])["imports"]
@@ -37,20 +37,20 @@ def test_every_import_has_a_module() -> None:
 
 
 def test_no_word_of_the_text_stands_in_the_page(tiny: hs.Scope) -> None:
-    page = reading_page(tiny.read(SPELLED))
+    page = saved_page(tiny.read(SPELLED))
     assert "marzipan" not in page
     assert "onerror" not in page
 
 
 def test_nothing_in_the_page_points_elsewhere(tiny: hs.Scope) -> None:
-    page = reading_page(tiny.read("The lamp."))
+    page = saved_page(tiny.read("The lamp."))
     assert not re.search(r'(?:src|href)="(?!data:)', page)
     assert "connect-src" not in page  # default-src 'none' holds for it
     assert "default-src &#x27;none&#x27;" in page
 
 
 def test_no_policy_allows_eval_or_inline_scripts(tiny: hs.Scope) -> None:
-    saved = re.search(r'Content-Security-Policy" content="(.+?)"', reading_page(tiny.read("Fog.")))
+    saved = re.search(r'Content-Security-Policy" content="(.+?)"', saved_page(tiny.read("Fog.")))
     assert saved is not None
     for policy in (saved[1], server_page()[1]):
         assert "script-src" in policy

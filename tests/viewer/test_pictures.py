@@ -95,7 +95,7 @@ def slack(C: Matrix, low: float, high: float) -> float:
 
 
 def test_a_shared_scale_is_one_scale(tab: Tab, reading: hs.Reading) -> None:
-    tab.set(scale="shared")
+    tab.set(cells="shared")
     low, high = tab.page.evaluate("[...headscope.views.atlas.thumbnails.shared]")
     off = ~np.eye(len(reading), dtype=bool)
     everything = np.concatenate([reading.similarity(*place)[off] for place in PLACES])

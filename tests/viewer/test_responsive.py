@@ -55,7 +55,7 @@ def test_no_task_holds_up_the_page(
     for _ in range(4):
         tab.page.mouse.wheel(0, -200)
     tab.set(reading="centred", beside="raw,cosine", special="left_out")
-    tab.set(view="atlas", scale="shared")
+    tab.set(view="atlas", cells="shared")
     took = sorted(main_thread_tasks(chromium.stop_tracing()))
     assert len(took) > 300
     assert took[-1] > 5  # what was measured is not nothing

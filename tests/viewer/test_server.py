@@ -36,7 +36,7 @@ def test_it_reads_a_text(small: Served, tiny: hs.Scope) -> None:
     status, headers, body = small.post("/api/read", text=TEXT)
     assert status == 200
     assert headers["content-type"] == "application/octet-stream"
-    assert body == packed(tiny.read(TEXT), focus=False)
+    assert body == packed(tiny.read(TEXT), whole=False)
 
 
 def test_it_gives_attention_on_demand(small: Served, tiny: hs.Scope) -> None:
@@ -181,7 +181,7 @@ def test_fifty_at_once_are_all_answered(small: Served, tiny: hs.Scope) -> None:
         answers = list(pool.map(lambda text: small.post("/api/read", text=text), texts))
     assert [status for status, _, _ in answers] == [200] * 50
     for text, (_, _, body) in zip(texts, answers, strict=True):
-        assert body == packed(tiny.read(text), focus=False)
+        assert body == packed(tiny.read(text), whole=False)
 
 
 def test_a_slow_client_does_not_keep_others_waiting(small: Served) -> None:

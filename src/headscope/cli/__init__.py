@@ -12,7 +12,9 @@ from rich.markup import escape
 from headscope import __version__
 from headscope.cli.report import figure, report
 from headscope.cli.study import compare, study
-from headscope.errors import CannotRead, HeadscopeError
+from headscope.cli.texts import say, text_of
+from headscope.cli.view import view
+from headscope.errors import HeadscopeError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -65,7 +67,7 @@ def read(
     """Read one text: where attention goes, and which tokens a head brings together."""
     from headscope.scope import load
 
-    text = _text_of(source)
+    text = text_of(source)
     scope = load(model, device=device)
     result = scope.read(text, language=language)
     pairs = result.high_pairs(
@@ -83,7 +85,7 @@ def read(
         Console().print(summary(result, pairs, rows))
     if out is not None:
         result.save(out)
-        _say(f"A page about it: {out}")
+        say(f"A page about it: {out}")
 
 
 @app.command()
@@ -95,64 +97,19 @@ def demo(
     from headscope.sample import SAMPLE, sample_text
     from headscope.scope import load
 
-    _say("Reading the sample text with the specimen …")
+    say("Reading the sample text with the specimen …")
     scope = load()
     result = scope.read(sample_text())
     Console().print(summary(result, result.high_pairs(scope.shape.layers, 1)))
     out.mkdir(parents=True, exist_ok=True)
     viewer = result.save(out / "reading.html")
-    _say("\nStudying its paragraphs: every measure, with chance levels and intervals …")
+    say("\nStudying its paragraphs: every measure, with chance levels and intervals …")
     page = scope.study(SAMPLE, out / "study", cut="paragraph").report(out / "report.html")
-    _say("\nOpen these pages in a browser:")
-    _say(f"  what every head does       {page.resolve().as_uri()}")
-    _say(f"  look into the text itself  {viewer.resolve().as_uri()}")
+    say("\nOpen these pages in a browser:")
+    say(f"  what every head does       {page.resolve().as_uri()}")
+    say(f"  look into the text itself  {viewer.resolve().as_uri()}")
     if sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Open the report now?"):
         typer.launch(page.resolve().as_uri())
-
-
-@app.command()
-def view(
-    source: Annotated[
-        str | None,
-        typer.Argument(help="A text, a file, or - for standard input.", show_default="the sample"),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help="A hub name or a folder; may be given again, to compare models.",
-            show_default="the bundled specimen",
-        ),
-    ] = None,
-    port: Annotated[int, typer.Option(help="0: any free port.", min=0, max=65535)] = 0,
-    open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open a browser at the page.")
-    ] = True,
-    device: Device = "auto",
-) -> None:
-    """Look at a text in the browser: every head, one head, the text itself. Ctrl-C ends it."""
-    import contextlib
-    import os
-    import threading
-    import webbrowser
-
-    from headscope.sample import sample_text
-    from headscope.scope import load
-    from headscope.viewer.server import by_name, serve
-
-    text = sample_text() if source is None else _text_of(source)
-    names: list[str] | list[None] = model or [None]
-    scopes = by_name([load(name, device=device) for name in names])
-
-    def started(address: str) -> None:
-        _say(f"Look at {address}  (Ctrl-C ends it)")
-        if open_browser:  # aside: a browser in the terminal would hold up the server
-            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
-
-    with contextlib.suppress(KeyboardInterrupt):
-        serve(scopes, text, port=port, started=started)
-    os._exit(0)  # a forward pass under way is not waited for
 
 
 @app.command()
@@ -176,7 +133,7 @@ def segment(
     from headscope.scope import load
     from headscope.segment.terminal import print_segments
 
-    text = _text_of(source)
+    text = text_of(source)
     found = load(model, device=device).segment(
         text,
         level=level,
@@ -210,40 +167,11 @@ def models(
         typer.echo(f"{name.replace('_', ' '):<12}{value if value is not None else 'no limit'}")
 
 
+app.command()(view)
 app.command()(study)
 app.command()(compare)
 app.command()(report)
 app.command()(figure)
-
-
-def _text_of(source: str) -> str:
-    """The text a person named: standard input, a file, or the words themselves."""
-    if source == "-":
-        return _decoded(sys.stdin.buffer.read(), "standard input")
-    path = Path(source)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        is_file = False
-    if is_file:
-        return _decoded(path.read_bytes(), source)
-    if path.suffix and not any(c.isspace() for c in source) and len(source) < 200:
-        raise CannotRead(
-            f"There is no file '{source}'. If these are the words to read, pipe them in: "
-            f"echo '{source}' | headscope read -"
-        )
-    return source
-
-
-def _decoded(data: bytes, name: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise CannotRead(
-            f"{name} is not UTF-8: byte {error.start} (line {line}) is {data[error.start]:#04x}. "
-            f"Convert it first, for example: iconv -f latin1 -t utf-8 {name}"
-        ) from None
 
 
 def _print_json(result: Any, pairs: Any) -> None:
@@ -270,11 +198,6 @@ def _print_json(result: Any, pairs: Any) -> None:
         "high_pairs": {"caption": pairs.caption, "pairs": pairs.rows()},
     }
     typer.echo(json.dumps(found, ensure_ascii=False))
-
-
-def _say(message: str) -> None:
-    """A word to the person, kept out of what a pipe receives."""
-    Console(stderr=True).print(escape(message), highlight=False, soft_wrap=True)
 
 
 def main() -> None:

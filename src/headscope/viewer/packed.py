@@ -16,7 +16,6 @@ from headscope.errors import CannotObserve, HeadscopeError
 from headscope.text import TokenClass, Tokens
 
 if TYPE_CHECKING:
-    from headscope.models import ModelShape
     from headscope.reading import Reading
 
 MOST_TOKENS = 4096
@@ -29,12 +28,13 @@ class CannotShow(HeadscopeError):  # noqa: N818 - reads as a sentence
     """A reading is too large for a browser."""
 
 
-def packed(reading: "Reading", *, focus: bool = True) -> bytes:
+def packed(reading: "Reading", *, whole: bool = True) -> bytes:
     """The header's length (4 bytes, little end first), the header, padding, and z as float16.
 
     z is (layers, heads, tokens, head size). Each head is divided by a power of two, given in the
     header, so that no model's vectors fall out of float16's range; powers of two round nothing.
-    Without `focus`, which costs more than the reading itself, the viewer asks for it when needed.
+    Not `whole`, it lacks where attention goes and how the text is cut, which cost more than the
+    reading itself: the viewer asks for them when they are looked at.
     """
     _check_size(reading)
     vectors, scales = [], []
@@ -44,8 +44,11 @@ def packed(reading: "Reading", *, focus: bool = True) -> bytes:
         vectors.append((z / scale[:, None, None]).astype("<f2"))
         scales.append(scale.tolist())
     found = _header(reading, scales)
-    if focus:
+    if whole:
+        from headscope.viewer.segmented import packed_segments
+
         found["focus"] = packed_focus(reading)
+        found["segments"] = packed_segments(reading)
     header = json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     header += b" " * (-(4 + len(header)) % ALIGNMENT)
     return b"".join([len(header).to_bytes(4, "little"), header, *(v.tobytes() for v in vectors)])
@@ -65,9 +68,10 @@ def packed_attention(reading: "Reading", layer: int, head: int) -> bytes:
     return whole.tobytes()
 
 
-def label(shape: "ModelShape") -> str:
-    """The model's name; of a folder only its own name, since a page may be handed to others."""
-    return Path(shape.name).name if Path(shape.name).is_dir() else shape.name
+def label(name: str) -> str:
+    """A model's name as a page may tell it to others: of a path only its last part."""
+    path = Path(name)
+    return path.name if path.is_absolute() or path.is_dir() or len(path.parts) > 2 else name
 
 
 def _check_size(reading: "Reading") -> None:
@@ -98,7 +102,7 @@ def _header(reading: "Reading", scales: list[list[float]]) -> dict[str, Any]:
         "format": "headscope reading",
         "version": 1,
         "headscope": __version__,
-        "model": {**shape.as_dict(), "name": label(shape)},
+        "model": {**shape.as_dict(), "name": label(shape.name)},
         "silenced": sorted(reading.scope.silenced),
         "windows": len(reading.windows),
         "scales": scales,

@@ -3,8 +3,8 @@
 The modules import each other by bare names ("headscope/dom.js"), which an import map resolves: to
 the server's own files, or, in a self-contained page, to data: addresses that hold the very same
 bytes. The worker's files are classic scripts, which are made to stand one after the other. Nothing
-in the page is JavaScript put together from strings, and the text of a reading enters it only as
-base64: no word of it is ever parsed as HTML.
+in the page is JavaScript put together from strings, and the text of a reading and the words of a
+study enter it only as base64: none of them is ever parsed as HTML.
 """
 
 import base64
@@ -20,6 +20,7 @@ from headscope.viewer.packed import label, packed
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
+    from headscope.store import Study
 
 WORKER_PARTS = ("similarity.js", "pairs.js", "paint.js", "answer.js")
 BLOCK = 2**20  # characters of base64 in one block: a parser takes many small ones more smoothly
@@ -53,25 +54,39 @@ def assets() -> Assets:
     )
 
 
-def reading_page(reading: "Reading", notebook: str = "") -> str:
-    """One self-contained page about a reading; `notebook` names the widget that it may ask."""
+def saved_page(
+    reading: "Reading | None",
+    study: "Study | None" = None,
+    *,
+    missing: str = "",
+    notebook: str = "",
+) -> str:
+    """One self-contained page about a reading, a study, or a reading with a study beside it.
+
+    `missing` says why a study has no reading; `notebook` names the widget that the page may ask.
+    """
     imports = {
         f"headscope/{name}": f"data:text/javascript;base64,{_base64(code)}"
         for name, code in assets().modules.items()
     }
     mapped = json.dumps({"imports": imports})
-    content = base64.b64encode(packed(reading)).decode()
-    blocks = [
-        f'<script type="application/octet-stream" class="headscope-data">{part}</script>'
-        for part in (content[at : at + BLOCK] for at in range(0, len(content), BLOCK))
-    ]
+    names, blocks = list[str](), list[str]()
+    if study is not None:
+        from headscope.viewer.studied import packed_study
+
+        told = packed_study(study, missing)
+        names.append(f"{told['model']['name']} on {told['corpus']['name']}")
+        blocks += _blocks("headscope-study", json.dumps(told, allow_nan=False).encode())
+    if reading is not None:
+        names = names or [label(reading.scope.shape.name)]
+        blocks += _blocks("headscope-data", packed(reading))
     policy = (
         f"default-src 'none'; script-src data: {_allowed(mapped)}; "
         f"style-src {_allowed(assets().style)}; worker-src blob:; img-src blob: data:; "
         "base-uri 'none'; form-action 'none'"
     )
     return _page(
-        title=f"headscope: {label(reading.scope.shape)}",
+        title=f"headscope: {' '.join(names)}",
         head=[
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             f"<style>{assets().style}</style>",
@@ -83,6 +98,15 @@ def reading_page(reading: "Reading", notebook: str = "") -> str:
         ],
         notebook=notebook,
     )
+
+
+def _blocks(kind: str, content: bytes) -> list[str]:
+    """Bytes as base64 in scripts that are not run."""
+    text = base64.b64encode(content).decode()
+    return [
+        f'<script type="application/octet-stream" class="{kind}">{text[at : at + BLOCK]}</script>'
+        for at in range(0, len(text), BLOCK)
+    ]
 
 
 def server_page() -> tuple[str, str]:

@@ -27,6 +27,7 @@ from headscope.text import tokenize
 from headscope.viewer.guard import Guard
 from headscope.viewer.packed import MOST_TOKENS, label, packed, packed_attention, packed_focus
 from headscope.viewer.page import assets, server_page
+from headscope.viewer.segmented import packed_segments
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
@@ -109,9 +110,16 @@ class Desk:
 
 
 def make_app(
-    scopes: Mapping[str, "Scope"], text: str, port: int, most_tokens: int = MOST_TOKENS
+    scopes: Mapping[str, "Scope"],
+    text: str,
+    port: int,
+    study: Mapping[str, Any] | None = None,
+    most_tokens: int = MOST_TOKENS,
 ) -> Starlette:
-    """The application: `scopes` by the name a person chooses, `text` what is shown first."""
+    """The application: `scopes` by the name a person chooses, `text` what is shown first.
+
+    `study` is one packed for the viewer, of the first of the models.
+    """
     desks = {name: Desk(scope, most_tokens) for name, scope in scopes.items()}
     page, policy = server_page()
     found = assets()
@@ -131,17 +139,24 @@ def make_app(
         return Response(code, media_type=kind)
 
     async def session(_: Request) -> Response:
-        return JSONResponse({"models": list(desks), "text": text, "most_tokens": most_tokens})
+        return JSONResponse(
+            {"models": list(desks), "text": text, "most_tokens": most_tokens, "study": study}
+        )
 
     async def read(request: Request) -> Response:
         asked = await _body(request)
         desk, wanted = _desk(desks, asked), _text(asked)
-        return _bytes(await desk.do(lambda: packed(desk.read(wanted), focus=False)))
+        return _bytes(await desk.do(lambda: packed(desk.read(wanted), whole=False)))
 
     async def focus(request: Request) -> Response:
         asked = await _body(request)
         desk, wanted = _desk(desks, asked), _text(asked)
         return JSONResponse({"focus": await desk.do(lambda: packed_focus(desk.read(wanted)))})
+
+    async def segments(request: Request) -> Response:
+        asked = await _body(request)
+        desk, wanted = _desk(desks, asked), _text(asked)
+        return JSONResponse(await desk.do(lambda: packed_segments(desk.read(wanted))))
 
     async def attention(request: Request) -> Response:
         asked = await _body(request)
@@ -156,6 +171,7 @@ def make_app(
             Route("/api/session", session),
             Route("/api/read", read, methods=["POST"]),
             Route("/api/focus", focus, methods=["POST"]),
+            Route("/api/segments", segments, methods=["POST"]),
             Route("/api/attention", attention, methods=["POST"]),
         ],
         exception_handlers={
@@ -204,7 +220,8 @@ def _desk(desks: Mapping[str, Desk], asked: dict[str, Any]) -> Desk:
     if not isinstance(name, str) or name not in desks:
         raise Refused(
             404,
-            f"There is no model {name!r} here. This server was started with: {', '.join(desks)}. "
+            f"There is no model {name!r} here. This server was started with: "
+            f"{', '.join(desks) or 'no model'}. "
             "Stop it and start it with --model to add one.",
         )
     return desks[name]
@@ -226,7 +243,7 @@ def _whole(asked: dict[str, Any], name: str) -> int:
 
 def by_name(scopes: Sequence["Scope"]) -> dict[str, "Scope"]:
     """Scopes by the name a person chooses; two folders of one name are numbered."""
-    names = [label(scope.shape) for scope in scopes]
+    names = [label(scope.shape.name) for scope in scopes]
     return {
         name if names.count(name) == 1 else f"{name} ({names[:place].count(name) + 1})": scope
         for place, (name, scope) in enumerate(zip(names, scopes, strict=True))
@@ -252,6 +269,7 @@ def serve(
     scopes: Mapping[str, "Scope"],
     text: str,
     *,
+    study: Mapping[str, Any] | None = None,
     port: int = 0,
     started: Callable[[str], None] = lambda _: None,
 ) -> None:
@@ -261,7 +279,7 @@ def serve(
     listener = listening_socket(port)
     chosen = listener.getsockname()[1]
     config = uvicorn.Config(
-        make_app(scopes, text, chosen),
+        make_app(scopes, text, chosen, study),
         log_level="warning",
         server_header=False,
         lifespan="off",

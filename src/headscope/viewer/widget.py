@@ -14,10 +14,11 @@ import traitlets
 
 from headscope.errors import HeadscopeError
 from headscope.viewer.packed import packed_attention
-from headscope.viewer.page import assets, reading_page
+from headscope.viewer.page import assets, saved_page
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
+    from headscope.store import Study
 
 
 class Line(anywidget.AnyWidget):
@@ -42,12 +43,19 @@ class Line(anywidget.AnyWidget):
 
 
 class Viewer:
-    """What `reading.show()` gives: the last value of a cell shows itself."""
+    """What `reading.show()` and `study.show()` give: the last value of a cell shows itself."""
 
-    def __init__(self, reading: "Reading", height: int = 760):
+    def __init__(
+        self,
+        reading: "Reading | None",
+        study: "Study | None" = None,
+        *,
+        missing: str = "",
+        height: int = 760,
+    ):
         self.name = uuid.uuid4().hex
-        self.line = Line(reading, self.name)
-        page = reading_page(reading, notebook=self.name)
+        self.line = None if reading is None else Line(reading, self.name)
+        page = saved_page(reading, study, missing=missing, notebook=self.name)
         self.html = (
             f'<iframe data-headscope="{self.name}" srcdoc="{escape(page)}" title="headscope" '
             f'style="width: 100%; height: {int(height)}px; border: 0"></iframe>'
@@ -58,4 +66,5 @@ class Viewer:
 
         page = {"text/html": self.html, "text/plain": "the viewer of headscope"}
         display(page, raw=True)  # type: ignore[no-untyped-call]
-        display(self.line)  # type: ignore[no-untyped-call]
+        if self.line is not None:
+            display(self.line)  # type: ignore[no-untyped-call]

@@ -100,11 +100,14 @@ export class Compare {
 
   fill(side, [reading, ...place], picture, matrix, found) {
     side.picker.update();
-    side.source.textContent = `${reading.model.name}, ${matrix.size} tokens`;
+    const card = reading === this.session.reading ? this.session.card(...place) : null;
+    const rows = this.session.state.values.unit === "word" ? "words" : "tokens";
+    side.source.textContent = `${card ? `${card.label} · ` : ""}${reading.model.name}, ${matrix.size} ${rows}`;
     Object.assign(side, { data: matrix, found, reading, place });
     side.matrix.show(matrix, {
       kind: this.session.state.values.reading,
       tokens: reading.tokens,
+      names: this.session.names(reading),
       picture,
       marked: true,
     });
@@ -121,11 +124,12 @@ export class Compare {
       if (!each.data || (k !== side && !this.alike)) return;
       each.matrix.drawOver(i === undefined ? null : [i, j]);
       const { values, size, positions } = each.data;
-      const tokens = each.reading.tokens;
+      const { tokens } = each.reading;
+      const { unit } = this.session.state.values;
       each.readout.textContent =
         i === undefined
           ? ""
-          : `${nameToken(tokens, positions[i])} and ${nameToken(tokens, positions[j])}: ${Number(values[i * size + j].toPrecision(4))}`;
+          : `${nameToken(tokens, positions[i], unit)} and ${nameToken(tokens, positions[j], unit)}: ${Number(values[i * size + j].toPrecision(4))}`;
     });
   }
 }

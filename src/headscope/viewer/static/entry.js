@@ -41,9 +41,8 @@ export class Entry {
     });
   }
 
-  /** Learn what the server offers, and read what it was started with or what the address says. */
-  async start() {
-    const { models, text } = await this.session.source.session();
+  /** Read what the server was started with or what the address says. */
+  async start({ models, text }) {
     this.session.firstText = text;
     this.session.firstModel = models[0];
     this.model.replaceChildren(...models.map((name) => h("option", { value: name }, name)));

@@ -1,6 +1,8 @@
 // Export: SVG, PNG at print size, and the numbers as CSV; made in the page, sent nowhere.
 
-import { atlasFigure, matrixFigure, textFigure } from "headscope/figure.js";
+import { cut } from "headscope/atlas.js";
+import { atlasFigure, matrixFigure, segmentsFigure, textFigure } from "headscope/figure.js";
+import { cssColour, isPale } from "headscope/colours.js";
 import { h } from "headscope/dom.js";
 import { relation } from "headscope/words.js";
 
@@ -21,12 +23,13 @@ export function csvText(rows) {
 /** The view on screen as an SVG element. */
 export async function drawing(session, views) {
   const { state, reading } = session;
-  const { view, reading: kind, rule, special, scale } = state.values;
+  const { view, reading: kind, rule, special, granularity } = state.values;
+  if (view === "atlas" || !reading) return atlasDrawing(session, views.atlas);
   const caption = `${reading.model.name}, layer ${state.layer}, head ${state.head}: ${kind} similarity, high pairs ${rule}, special tokens ${special.replace("_", " ")}`;
-  if (view === "atlas") {
-    const all = `${reading.model.name}: ${kind} similarity of every head, ${scale === "head" ? "colours per head" : "shared colours"}`;
-    const sheet = await session.sheet(views.atlas.thumbnails, "light");
-    return atlasFigure(sheet, views.atlas.thumbnails.blocks, reading.model, all);
+  if (view === "segments") {
+    const { page, chart, matrix } = views.segments;
+    const said = `${reading.model.name}: topics at granularity ${granularity}`;
+    return segmentsFigure(page, chart.firstChild, matrix.image, said);
   }
   if (view === "text") return textFigure(views.text.page, caption);
   if (view === "compare") {
@@ -35,6 +38,7 @@ export async function drawing(session, views) {
       kind,
       matrix: data,
       tokens: read.tokens,
+      names: session.names(read),
       picture: await session.picture(read, ...place, kind, data, true, "light"),
     }));
     return matrixFigure(
@@ -49,9 +53,34 @@ export async function drawing(session, views) {
       kind: each,
       matrix,
       tokens: reading.tokens,
+      names: session.names(reading),
       picture: await session.picture(reading, state.layer, state.head, each, matrix, matrix.marked, "light"),
     }));
   return matrixFigure(await Promise.all(parts), caption, views.head.viewport);
+}
+
+/** The atlas as it is on screen: matrices or a measure, in the order chosen. */
+async function atlasDrawing(session, atlas) {
+  const { reading: kind, cells, order } = session.state.values;
+  const { heads: columns, name: model } = session.model;
+  const [chosen, within] = [atlas.chosen, atlas.filter(atlas.chosen)];
+  const layout = { places: atlas.places, columns, sorted: order !== "layer" };
+  if (atlas.coloured) {
+    const { place, scale: colours } = atlas.measureScale(chosen, "light");
+    const cell = (at) => {
+      const value = chosen.value(at);
+      if (value === null || !within(at)) return { fill: "#eeeeee", lines: [] };
+      const lines = [chosen.show(value), session.study?.cards[at].label ?? ""];
+      const ink = isPale(colours, place(value)) ? "#111111" : "#ffffff";
+      return { fill: cssColour(colours, place(value)), ink, lines };
+    };
+    const times = chosen.lift ? ", × chance" : "";
+    return atlasFigure({ ...layout, cell }, `${model}: ${chosen.title}${times} of every head`);
+  }
+  const sheet = await session.sheet(atlas.thumbnails, "light");
+  const cell = (at) => ({ canvas: cut(sheet, at, columns, atlas.thumbnails.blocks) });
+  const range = cells === "head" ? "colours per head" : "shared colours";
+  return atlasFigure({ ...layout, cell }, `${model}: ${kind} similarity of every head, ${range}`);
 }
 
 export async function exportSvg(session, views) {
@@ -82,8 +111,10 @@ export async function exportPng(session, views) {
 
 /** The measures of all heads from the atlas, else the high pairs of the chosen head. */
 export async function exportCsv(session, views) {
-  if (session.state.values.view === "atlas") {
-    save(name(session, "csv"), "text/csv", csvText(views.atlas.csv()));
+  const { view } = session.state.values;
+  if (view === "atlas" || view === "segments" || !session.reading) {
+    const rows = (session.reading ? views[view] : views.atlas).csv();
+    save(name(session, "csv"), "text/csv", csvText(rows));
     return;
   }
   const { state, reading } = session;
@@ -122,8 +153,8 @@ export async function exportCsv(session, views) {
 }
 
 function name(session, ending) {
-  const { view } = session.state.values;
-  const head = view === "atlas" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
+  const view = session.reading ? session.state.values.view : "atlas";
+  const head = view === "atlas" || view === "segments" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
   return `headscope-${view}${head}.${ending}`;
 }
 //# sourceURL=headscope/exporting.js

@@ -1,6 +1,5 @@
 // What is on screen as a drawing for print: vector text and lines, matrices as exact pixels.
 
-import { cut } from "headscope/atlas.js";
 import { scaleOf } from "headscope/colours.js";
 import { number, s, shortened } from "headscope/dom.js";
 import { boundaries } from "headscope/matrix.js";
@@ -40,12 +39,12 @@ function sheet(width, height, caption) {
   );
 }
 
-/** Matrices of heads side by side, each {title, kind, matrix, tokens, picture}, seen through `view`. */
+/** Matrices of heads side by side, each {title, kind, matrix, tokens, names, picture}, seen through `view`. */
 export async function matrixFigure(parts, caption, view = null) {
   const { x, y, span } = view ?? { x: 0, y: 0, span: parts[0].matrix.size };
   const [plot, margin, top] = [Math.min(1400, Math.max(360, span * 9.5)), 90, 30];
   const drawing = sheet(parts.length * (plot + margin + 16), plot + margin + top + 44, caption);
-  for (const [part, { title, kind, matrix, tokens, picture }] of parts.entries()) {
+  for (const [part, { title, kind, matrix, tokens, names, picture }] of parts.entries()) {
     const { size, positions, range } = matrix;
     const [left, above, cell] = [part * (plot + margin + 16) + margin, top + margin, plot / span];
     const clip = s(
@@ -70,7 +69,7 @@ export async function matrixFigure(parts, caption, view = null) {
     const every = Math.max(1, Math.ceil(8 / cell));
     const font = { "font-size": Math.min(9, Math.max(6, cell)) };
     for (let k = 0; k < size; k += every) {
-      const text = shortened(tokens.piece[positions[k]], 16);
+      const text = shortened(names[positions[k]], 16);
       const [column, row] = [left + (k + 0.5 - x) * cell, above + (k + 0.5 - y) * cell];
       if (k + 0.5 > y && k + 0.5 < y + span)
         drawing.append(
@@ -126,37 +125,50 @@ async function legend(x, y, kind, range, title) {
   ];
 }
 
-/** All heads, layers down and heads across. */
-export async function atlasFigure(sheetOfHeads, blocks, { layers, heads }, caption) {
+/**
+ * Heads as they stand in the grid: `places` in their order, in rows of `columns`, named by layer and
+ * head unless they are `sorted`; `cell(at)` is what a square shows: {canvas} or {fill, ink, lines}.
+ */
+export async function atlasFigure({ places, columns, sorted, cell }, caption) {
   const [step, left, top] = [60, 36, 50];
-  const drawing = sheet(left + heads * step + 12, top + layers * step + 12, caption);
-  for (let at = 0; at < layers * heads; at++) {
-    const [row, column] = [Math.floor(at / heads), at % heads];
-    const href = await address(cut(sheetOfHeads, at, heads, blocks));
+  const rows = Math.ceil(places.length / columns);
+  const drawing = sheet(left + columns * step + 12, top + rows * step + 12, caption);
+  for (const [order, at] of places.entries()) {
+    const [row, column] = [Math.floor(order / columns), order % columns];
+    const [x, y, side] = [left + column * step, top + row * step, step - 4];
+    const { canvas, fill, ink, lines = [] } = cell(at);
     drawing.append(
-      s("image", {
-        x: left + column * step,
-        y: top + row * step,
-        width: step - 4,
-        height: step - 4,
-        href,
-        "image-rendering": "pixelated",
-      }),
+      canvas
+        ? s("image", { x, y, width: side, height: side, href: await address(canvas), "image-rendering": "pixelated" })
+        : s("rect", { x, y, width: side, height: side, fill }),
     );
-    if (row === 0)
+    const name = `${Math.floor(at / columns) + 1}·${(at % columns) + 1}`;
+    const said = sorted ? [name, ...lines] : lines;
+    said.forEach((line, k) =>
       drawing.append(
-        words(left + column * step + step / 2 - 2, top - 6, String(column + 1), { "text-anchor": "middle" }),
-      );
-    if (column === 0)
-      drawing.append(words(left - 8, top + row * step + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
+        words(x + 3, y + 11 + 11 * k, shortened(line, 14), { "font-size": k < said.length - 1 ? 9 : 8, fill: ink ?? INK }),
+      ),
+    );
+    if (row === 0 && !sorted)
+      drawing.append(words(x + side / 2, top - 6, String(column + 1), { "text-anchor": "middle" }));
+    if (column === 0 && !sorted)
+      drawing.append(words(left - 8, y + step / 2, `L${row + 1}`, { "text-anchor": "end" }));
   }
   return drawing;
 }
 
-/** The text where it stands on screen, with its shades and underlines. */
+/** The text where it stands on screen, with its shades, underlines and segments. */
 export function textFigure(page, caption) {
   const frame = page.getBoundingClientRect();
   const drawing = sheet(frame.width + 24, frame.height + 48, caption);
+  for (const segment of page.querySelectorAll(".segment")) {
+    const [box, { borderLeftColor }] = [segment.getBoundingClientRect(), getComputedStyle(segment)];
+    const [x, y] = [box.left - frame.left + 12, box.top - frame.top + 36];
+    drawing.append(
+      s("rect", { x, y, width: 4, height: box.height, fill: borderLeftColor }),
+      words(x + 12, y + 13, segment.dataset.said),
+    );
+  }
   const seen = [...page.querySelectorAll(".token")].flatMap((token) =>
     [...token.getClientRects()].slice(0, 1).map((box) => [token, box]),
   );
@@ -177,6 +189,36 @@ export function textFigure(page, caption) {
       }),
     );
   }
+  return drawing;
+}
+
+/** The text in its segments, and beside it what boundaries are worth and how alike sentences are. */
+export async function segmentsFigure(page, chart, kernel, caption) {
+  const drawing = textFigure(page, caption);
+  const [width, height] = ["width", "height"].map((side) => Number(drawing.getAttribute(side)));
+  const bars = chart.cloneNode(true);
+  const paint = { ".bar": "#0d6e78", ".bar.other": "#b9b4aa", text: "#66625b" };
+  for (const [selector, fill] of Object.entries(paint))
+    for (const part of bars.querySelectorAll(selector)) part.setAttribute("fill", fill);
+  for (const part of bars.querySelectorAll("line")) part.setAttribute("stroke", INK);
+  for (const part of bars.querySelectorAll("text")) part.setAttribute("font-size", "9");
+  for (const part of bars.querySelectorAll("text")) part.setAttribute("font-family", FONT);
+  for (const [name, value] of Object.entries({ x: width, y: 36, width: 300, height: 96 }))
+    bars.setAttribute(name, value);
+  drawing.append(words(width, 30, "what a boundary before each sentence is worth"), bars);
+  if (kernel) {
+    const href = await address(canvasOf(kernel));
+    drawing.append(
+      words(width, 162, "how alike the sentences are"),
+      s("image", { x: width, y: 170, width: 300, height: 300, href, "image-rendering": "pixelated" }),
+    );
+  }
+  const [wide, high] = [width + 312, Math.max(height, 490)];
+  for (const part of [drawing, drawing.querySelector("rect")]) {
+    part.setAttribute("width", wide);
+    part.setAttribute("height", high);
+  }
+  drawing.setAttribute("viewBox", `0 0 ${wide} ${high}`);
   return drawing;
 }
 //# sourceURL=headscope/figure.js

@@ -84,14 +84,15 @@ export class Head {
       const matrix = await this.session.matrix(reading, layer, head, kind);
       const picture = await this.session.picture(reading, layer, head, kind, matrix, marked);
       if (state.address() !== asked || this.shown.get(kind) !== figure) return;
-      const pinned = matrix.positions.indexOf(state.token ?? -1);
+      const pinned = rowAt(matrix.positions, state.token);
       figure.note.textContent = "";
       figure.matrix.show(matrix, {
         kind,
         tokens: reading.tokens,
+        names: this.session.names(reading),
         picture,
         marked,
-        pinned: pinned < 0 ? null : pinned,
+        pinned,
       });
       const { scale } = figure.matrix;
       const stops = Array.from({ length: 9 }, (_, k) =>
@@ -168,5 +169,11 @@ export class Head {
   zoom(factor) {
     this.viewport.zoom(factor, 0.5, 0.5);
   }
+}
+
+/** The row of a token: its own, or that of the word it is a piece of; null where it has none. */
+export function rowAt(positions, token) {
+  const row = token === null ? -1 : positions.findLastIndex((position) => position <= token);
+  return row < 0 ? null : row;
 }
 //# sourceURL=headscope/head.js

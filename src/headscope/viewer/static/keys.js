@@ -5,9 +5,10 @@ import { h } from "headscope/dom.js";
 const KEYS = [
   ["← →", "previous, next head"],
   ["↑ ↓", "previous, next layer"],
-  ["a  h  t  c", "atlas, head, text, compare"],
+  ["a  h  t  g  c", "atlas, head, text, segments, compare"],
   ["r", "raw, cosine, centred"],
   ["s", "special tokens kept or left out"],
+  ["w", "a row for each token or each word"],
   ["/", "find a token; Enter goes to the next"],
   ["+  −  0", "zoom in, zoom out, show all"],
   ["d", "light or dark"],
@@ -54,34 +55,39 @@ export function listenToKeys(session, actions) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const inField = event.target.matches?.("input:not([type=checkbox]), textarea, select");
     if (document.querySelector("dialog[open]") || (inField && event.key !== "Escape")) return;
-    const { state, reading } = session;
-    if (!reading) return;
+    const { state, model, reading } = session;
+    if (!model) return;
     const step = (name, by, most) => {
       const next = state[name] + by;
       if (next >= 1 && next <= most) state.set({ [name]: next });
     };
-    const { layers, heads } = reading.model;
-    const does = {
+    const { layers, heads } = model;
+    const always = {
       ArrowLeft: () => step("head", -1, heads),
       ArrowRight: () => step("head", 1, heads),
       ArrowUp: () => step("layer", -1, layers),
       ArrowDown: () => step("layer", 1, layers),
-      Enter: () => event.target.matches?.("button, a") || state.set({ view: "head" }),
       Escape: () => actions.letGo(),
+      d: actions.theme,
+      "?": actions.help,
+    };
+    const withText = {
+      Enter: () => event.target.matches?.("button, a, summary") || state.set({ view: "head" }),
       a: () => state.set({ view: "atlas" }),
       h: () => state.set({ view: "head" }),
       t: () => state.set({ view: "text" }),
+      g: () => state.set({ view: "segments" }),
       c: () => state.set({ view: "compare" }),
       r: () =>
         state.set({ reading: { raw: "cosine", cosine: "centred", centred: "raw" }[state.values.reading] }),
       s: () => state.set({ special: state.values.special === "kept" ? "left_out" : "kept" }),
-      d: actions.theme,
+      w: () => state.set({ unit: state.values.unit === "token" ? "word" : "token" }),
       "/": actions.find,
-      "?": actions.help,
       "+": () => actions.zoom(1 / 1.4),
       "-": () => actions.zoom(1.4),
       0: () => actions.zoom(Infinity),
-    }[event.key];
+    };
+    const does = always[event.key] ?? (reading ? withText[event.key] : undefined);
     if (!does) return;
     if (event.key !== "Enter") event.preventDefault();
     does();

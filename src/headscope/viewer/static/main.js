@@ -1,4 +1,4 @@
-// The viewer: a bar, four views of one reading, and what holds them together.
+// The viewer: a bar, five views of one reading, and what holds them together.
 
 import { Atlas } from "headscope/atlas.js";
 import { scaleOf } from "headscope/colours.js";
@@ -10,6 +10,7 @@ import { Find } from "headscope/find.js";
 import { Head } from "headscope/head.js";
 import { Help, listenToKeys } from "headscope/keys.js";
 import { Reader } from "headscope/reader.js";
+import { Segments } from "headscope/segments.js";
 import { Session } from "headscope/session.js";
 import { onTheme, switchTheme, theme } from "headscope/theme.js";
 import { READINGS } from "headscope/words.js";
@@ -18,6 +19,7 @@ const VIEWS = [
   ["atlas", "Atlas"],
   ["head", "Head"],
   ["text", "Text"],
+  ["segments", "Segments"],
   ["compare", "Compare"],
 ];
 
@@ -34,7 +36,14 @@ function bar(session, { entry, help, views, fail }) {
     type: "checkbox",
     onchange: () => state.set({ special: special.checked ? "kept" : "left_out" }),
   });
+  const words = h("input", {
+    type: "checkbox",
+    onchange: () => state.set({ unit: words.checked ? "word" : "token" }),
+  });
   const about = h("span", { class: "about" });
+  const newText = session.source.canRead
+    ? h("button", { type: "button", onclick: () => entry.open() }, "New text …")
+    : null;
   const exports = h(
     "select",
     {
@@ -55,12 +64,11 @@ function bar(session, { entry, help, views, fail }) {
     h("span", { class: "name" }, "headscope"),
     tabs,
     about,
-    session.source.canRead
-      ? h("button", { type: "button", onclick: () => entry.open() }, "New text …")
-      : null,
+    newText,
     h("span", { class: "space" }),
     readings,
     h("label", { title: "Keep special tokens: [CLS], [SEP], <s> … (s)" }, special, " special"),
+    h("label", { title: "A row for each word, with the mean vector of its pieces (w)" }, words, " words"),
     find.element,
     exports,
     h(
@@ -87,23 +95,32 @@ function bar(session, { entry, help, views, fail }) {
     ),
   );
   const update = () => {
-    tabs.choose(state.values.view);
+    const { reading } = session;
+    tabs.choose(reading ? state.values.view : "atlas");
     readings.choose(state.values.reading);
     special.checked = state.values.special === "kept";
-    if (session.reading) {
-      const { model, tokens } = session.reading;
+    words.checked = state.values.unit === "word";
+    if (newText) newText.hidden = Boolean(session.given?.missing);
+    for (const part of [tabs, readings, special.parentNode, words.parentNode, find.element]) part.hidden = !reading;
+    if (!reading && session.given) about.textContent = aboutStudy(session.given);
+    if (reading) {
+      const { model, tokens } = reading;
       const sentences = new Set(tokens.sentence.filter((number) => number >= 0)).size;
-      const { windows } = session.reading.header;
+      const { windows } = reading.header;
       const parts = windows > 1 ? `, ${windows} windows` : "";
-      about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} tokens, ${sentences.toLocaleString("en")} sentences${parts}`;
-      about.title =
-        windows > 1
-          ? `The text is longer than the ${model.window} tokens that the model reads at once: it was read in ${windows} windows, and attention stays within one.`
-          : "";
+      about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} tokens`;
+      const study = session.study ? ` Study: ${aboutStudy(session.study)}.` : "";
+      about.title = `${about.textContent}, ${sentences.toLocaleString("en")} sentences${parts}.${study}`;
+      if (windows > 1)
+        about.title += ` The text is longer than the ${model.window} tokens that the model reads at once: it was read in ${windows} windows, and attention stays within one.`;
     }
   };
   update();
   return { element, update, find };
+}
+
+function aboutStudy({ model, corpus }) {
+  return `${model.name} on ${corpus.name} · ${corpus.documents.toLocaleString("en")} documents, ${corpus.tokens.toLocaleString("en")} tokens`;
 }
 
 export async function start(root) {
@@ -114,8 +131,10 @@ export async function start(root) {
     atlas: new Atlas(session),
     head: new Head(session),
     text: new Reader(session),
+    segments: new Segments(session),
     compare: new Compare(session, (place) => entry.open(place)),
   };
+  const notice = h("p", { class: "notice", role: "status", hidden: true });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const fail = (error) => {
     problem.textContent = error.message;
@@ -123,15 +142,15 @@ export async function start(root) {
   };
   const top = bar(session, { entry, help, views, fail });
   const stage = h("main", {}, h("p", { class: "waiting" }, "Reading …"));
-  root.replaceChildren(top.element, problem, stage, entry.element, help.element);
+  root.replaceChildren(top.element, notice, problem, stage, entry.element, help.element);
 
   let showing = 0; // views that are being brought up to date
   const show = async (changed) => {
     top.update();
-    if (!session.reading) return;
+    if (!session.model) return;
     problem.hidden = true;
     showing++;
-    const view = views[state.values.view];
+    const view = views[session.reading ? state.values.view : "atlas"];
     const entered = stage.firstChild !== view.element;
     if (entered) stage.replaceChildren(view.element);
     await view.update(entered ? null : changed).catch(fail);
@@ -160,7 +179,14 @@ export async function start(root) {
     colours: (kind, range) => scaleOf(kind, range, theme()),
   };
   try {
-    await (session.source.canRead ? entry.start() : session.open());
+    const said = await session.source.session();
+    session.given = said.study;
+    if (!said.readable) {
+      state.set(session.within(session.model));
+      await show(null);
+      notice.textContent = said.study.missing;
+      notice.hidden = false;
+    } else await (session.source.canRead ? entry.start(said) : session.open());
   } catch (error) {
     stage.replaceChildren();
     fail(error);

@@ -53,11 +53,11 @@ export class Matrix {
   }
 
   /** Show a matrix and its picture, which may be in the light of another theme. */
-  show({ values, size, positions, range }, { kind, tokens, picture, marked = false, pinned = null }) {
+  show({ values, size, positions, range }, { kind, tokens, names, picture, marked = false, pinned = null }) {
     if (this.image !== picture) this.image?.close();
-    Object.assign(this, { values, size, positions, range, kind, tokens, image: picture, marked, pinned });
+    Object.assign(this, { values, size, positions, range, kind, tokens, names, image: picture, marked, pinned });
     this.scale = scaleOf(kind, range, theme());
-    this.margin = this.labelled ? widestLabel(tokens) : 1;
+    this.margin = this.labelled ? widestLabel(names) : 1;
     if (this.viewport.size !== size) this.viewport.reset(size);
     this.draw();
   }
@@ -122,7 +122,7 @@ export class Matrix {
   }
 
   label(context, k, place, above) {
-    const text = shortened(this.tokens.piece[this.positions[k]], 13);
+    const text = shortened(this.names[this.positions[k]], 13);
     context.save();
     if (above) {
       context.translate(place, this.margin - 5);
@@ -235,17 +235,17 @@ export class Matrix {
 const widths = new WeakMap();
 
 /** Room for the labels of a text, in CSS pixels: the widest, within bounds. */
-function widestLabel(tokens) {
-  if (!widths.has(tokens)) {
+function widestLabel(names) {
+  if (!widths.has(names)) {
     const context = document.createElement("canvas").getContext("2d");
     context.font = `600 ${LABEL}px ${ink("font")}`;
-    const widest = tokens.piece.reduce(
-      (most, piece) => Math.max(most, context.measureText(shortened(piece, 13)).width),
+    const widest = names.reduce(
+      (most, name) => Math.max(most, context.measureText(shortened(name, 13)).width),
       0,
     );
-    widths.set(tokens, Math.round(Math.min(88, Math.max(36, widest + 9))));
+    widths.set(names, Math.round(Math.min(88, Math.max(36, widest + 9))));
   }
-  return widths.get(tokens);
+  return widths.get(names);
 }
 
 /** Where a new sentence begins among the tokens that are shown. */

@@ -1,5 +1,6 @@
 // Beside a matrix or a text: which head, what is under the pointer, and its high pairs.
 
+import { cardHead, examplePairs } from "headscope/card.js";
 import { h, number, percent, shortened } from "headscope/dom.js";
 import { histogram } from "headscope/histogram.js";
 import { RULES, STEPS, atStep, parseRule, ruleText, stepOf } from "headscope/rules.js";
@@ -27,6 +28,7 @@ export class Panel {
     this.amount = h("output", { class: "amount" });
     this.definition = h("p", { class: "hint" });
     this.facts = h("table", { class: "facts" });
+    this.card = h("section", { class: "of-study" });
     this.distances = h("div");
     this.focus = h("div");
     this.list = h("ol", { class: "pairs", "aria-label": "High pairs, most similar first" });
@@ -35,6 +37,7 @@ export class Panel {
       { class: "panel", "aria-label": "The chosen head" },
       this.title.element,
       this.readout,
+      this.card,
       h(
         "section",
         {},
@@ -79,6 +82,7 @@ export class Panel {
     const rule = parseRule(this.session.state.values.rule);
     Object.assign(this, { matrix, found, tokens: this.session.reading.tokens });
     this.title.update();
+    this.showCard();
     this.ruleName.value = rule.name;
     if (document.activeElement !== this.slider) this.slider.value = String(stepOf(rule));
     this.slider.setAttribute("aria-valuetext", RULES[rule.name].define(rule.number));
@@ -94,6 +98,19 @@ export class Panel {
     this.attend();
     this.list.replaceChildren(...found.pairs.slice(0, 100).map(([i, j, value]) => this.row(i, j, value)));
     this.read();
+  }
+
+  /** What the study says of the head. */
+  showCard() {
+    const { state, study } = this.session;
+    const card = this.session.card(state.layer, state.head);
+    this.card.hidden = !card;
+    if (!card || card === this.carded) return;
+    this.carded = card;
+    this.card.replaceChildren(
+      ...cardHead(card),
+      h("details", { open: true }, h("summary", {}, `Pairs from ${study.corpus.name}`), examplePairs(card)),
+    );
   }
 
   async attend() {
@@ -134,13 +151,13 @@ export class Panel {
     const both = h(
       "b",
       { class: "line" },
-      h("bdi", {}, nameToken(this.tokens, a)),
+      h("bdi", {}, this.named(a)),
       " and ",
-      h("bdi", {}, nameToken(this.tokens, b)),
+      h("bdi", {}, this.named(b)),
     );
     if (i === j) {
       this.readout.replaceChildren(
-        h("b", { class: "line" }, h("bdi", {}, nameToken(this.tokens, a))),
+        h("b", { class: "line" }, h("bdi", {}, this.named(a))),
         line(`token ${a}, in ${this.found.takingPart[i]} high pairs, C = ${number(value)} with itself`),
         this.nearest(i),
       );
@@ -155,6 +172,10 @@ export class Panel {
       ),
       line(`tokens ${a} and ${b}, ${facts}`),
     );
+  }
+
+  named(position) {
+    return nameToken(this.tokens, position, this.session.state.values.unit);
   }
 
   /** The words most similar to a token. */

@@ -2,6 +2,7 @@
 
 import { cssColour, isPale, scaleOf } from "headscope/colours.js";
 import { h, s } from "headscope/dom.js";
+import { rowAt } from "headscope/head.js";
 import { Panel } from "headscope/panel.js";
 import { theme } from "headscope/theme.js";
 
@@ -46,7 +47,7 @@ export class Reader {
     const { session } = this;
     const { state, reading } = session;
     const asked = state.address();
-    if (changed === null || changed.has("special")) this.write();
+    if (changed === null || changed.has("special") || changed.has("unit")) this.write();
     const [matrix, found] = await Promise.all([
       session.matrix(reading, state.layer, state.head, state.values.reading),
       session.pairs(reading, state.layer, state.head),
@@ -55,19 +56,27 @@ export class Reader {
     Object.assign(this, { matrix, found });
     this.panel.show(matrix, found);
     this.underline();
-    const held = state.token === null ? -1 : matrix.positions.indexOf(state.token);
-    this.held = held < 0 ? undefined : held;
+    this.held = rowAt(matrix.positions, state.token) ?? undefined;
     this.shade(this.held);
     this.panel.read(this.held, this.held);
   }
 
-  /** The text itself: a span for each token, what stands between them as it is. */
+  /** The text itself: a span for each token or word, what stands between them as it is. */
   write() {
     const { tokens, header } = this.session.reading;
-    const hide = this.session.state.values.special === "left_out";
+    const { special, unit } = this.session.state.values;
+    const hide = special === "left_out";
+    const goesOn = (position) =>
+      unit === "word" &&
+      tokens.word_number[position] >= 0 &&
+      tokens.word_number[position] === tokens.word_number[position - 1];
     Object.assign(this, { spans: [], matrix: null, index: undefined }); // of the text before
     const parts = [];
     tokens.shown.forEach((shown, position) => {
+      if (goesOn(position)) {
+        this.spans.at(-1).append(tokens.before[position], shown);
+        return;
+      }
       if (tokens.before[position]) parts.push(tokens.before[position]);
       if (tokens.special[position] && hide) return;
       const kind = tokens.special[position] ? "token special" : shown === "" ? "token part" : "token";
@@ -95,9 +104,10 @@ export class Reader {
       this.session.state.values.reading === "centred"
         ? "the others: blue where more similar to it than the mean of the text, orange where less"
         : "the half of the others that is more similar to it";
+    const name = this.session.state.values.unit;
     this.about.textContent =
-      "Underlined tokens take part in high pairs, the stronger the more. Point at a token to shade " +
-      `${shade}, with arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} tokens are in no high pair.`;
+      `Underlined ${name}s take part in high pairs, the stronger the more. Point at a ${name} to shade ` +
+      `${shade}, with arcs to its high pairs; click to hold on to it. ${none} of ${this.spans.length} ${name}s are in no high pair.`;
   }
 
   hover(i, j) {

@@ -18,6 +18,7 @@ export class Session {
     this.opened = [null, null]; // the reading, and a second one to compare it with
     this.cache = new Map();
     this.listeners = [];
+    this.given = null; // the study that came with the page, of the first model
   }
 
   get reading() {
@@ -25,6 +26,22 @@ export class Session {
   }
   get second() {
     return this.opened[1] ?? this.opened[0];
+  }
+
+  /** What is looked at has so many layers and heads, with a reading or without. */
+  get model() {
+    return this.reading?.model ?? this.given?.model;
+  }
+
+  /** The study, where it is of the model that is looked at. */
+  get study() {
+    const other = this.source.canRead && this.reading && this.reading.request.model !== this.firstModel;
+    return other ? null : this.given;
+  }
+
+  /** The study's card of a head, if there is one. */
+  card(layer, head) {
+    return this.study?.cards[(layer - 1) * this.study.model.heads + head - 1];
   }
 
   /** Open a reading: the one inside the page, or one that the server makes of a text. */
@@ -63,8 +80,14 @@ export class Session {
     return given ? [layer, head] : [Math.min(this.state.layer, layers), (this.state.head % heads) + 1];
   }
 
+  /** What rows and columns are called: tokens by their piece of the text, or whole words. */
+  names({ tokens }) {
+    return this.state.values.unit === "word" ? tokens.word : tokens.piece;
+  }
+
   question(reading, layer, head, kind = this.state.values.reading) {
-    return { reading: reading.id, kind, special: this.state.values.special, layer, head };
+    const { special, unit } = this.state.values;
+    return { reading: reading.id, kind, special, unit, layer, head };
   }
 
   matrix(reading, layer, head, kind) {
@@ -82,12 +105,12 @@ export class Session {
 
   /** All thumbnails as one picture, layers down and heads across. */
   async sheet({ ranges, shared }, inks = theme()) {
-    const { reading: kind, scale } = this.state.values;
+    const { reading: kind, cells } = this.state.values;
     const { layers, heads } = this.reading.model;
     const limits = Array.from({ length: layers * heads }, (_, at) => {
       const { from, to } = scaleOf(
         kind,
-        scale === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]],
+        cells === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]],
         inks,
       );
       return [from, to];
@@ -111,6 +134,15 @@ export class Session {
     return reading.focus;
   }
 
+  /** How the text is cut: in a saved page from the start, else asked for once. */
+  segments(reading) {
+    reading.segments ??=
+      reading.header.segments === undefined
+        ? this.source.segments(reading.request)
+        : Promise.resolve(reading.header.segments);
+    return reading.segments;
+  }
+
   /** How many pairs are high in both of two heads of one text, and in either. */
   agreement(reading, first, second) {
     const rule = parseRule(this.state.values.rule);
@@ -129,13 +161,13 @@ export class Session {
   }
 
   thumbnails(blocks) {
-    const { reading: kind, special } = this.state.values;
-    return this.once("thumbnails", { reading: this.reading.id, kind, special, blocks });
+    const { reading: kind, special, unit } = this.state.values;
+    return this.once("thumbnails", { reading: this.reading.id, kind, special, unit, blocks });
   }
 
   /** Measures of every head, told one at a time as they are worked out. */
   measures(tell) {
-    const { reading: kind, special, rule } = this.state.values;
+    const { rule } = this.state.values;
     const { layers, heads } = this.reading.model;
     this.compute.tell("forget"); // what was asked under another question
     const places = Array.from({ length: layers * heads }, (_, at) => [
@@ -144,7 +176,7 @@ export class Session {
     ]);
     const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
     for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
-      const question = { reading: this.reading.id, kind, special, rule: parseRule(rule), layer, head };
+      const question = { ...this.question(this.reading, layer, head), rule: parseRule(rule) };
       this.compute.ask("measure", question).then((measures) => measures && tell(layer, head, measures));
     }
   }

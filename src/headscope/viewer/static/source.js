@@ -1,8 +1,10 @@
 // Where readings come from: blocks inside a saved page, the notebook around it, or the server.
 
-const DATA = "script.headscope-data"; // base64 in parts, not executed
+// Base64 in parts, not executed.
+const DATA = "script.headscope-data";
+const STUDY = "script.headscope-study";
 
-/** A saved page: its one reading is inside it, and there is no model to ask. */
+/** A saved page: a reading, a study or both are inside it, and there is no model to ask. */
 class SavedPage {
   canRead = false;
   attentionNote =
@@ -11,6 +13,15 @@ class SavedPage {
 
   constructor(blocks) {
     this.blocks = blocks;
+  }
+
+  async session() {
+    const blocks = [...document.querySelectorAll(STUDY)].map(({ textContent }) => atob(textContent));
+    const bytes = Uint8Array.from(blocks.join(""), (c) => c.charCodeAt(0));
+    return {
+      study: blocks.length ? JSON.parse(new TextDecoder().decode(bytes)) : null,
+      readable: this.blocks.length > 0,
+    };
   }
 
   /** Block by block: all at once, tens of megabytes would hold up the page. */
@@ -55,7 +66,8 @@ class Server {
   canRead = true;
 
   async session() {
-    return (await answered(fetch("/api/session"))).json();
+    const said = await (await answered(fetch("/api/session"))).json();
+    return { ...said, readable: said.models.length > 0 };
   }
 
   async *parts({ model, text }) {
@@ -64,6 +76,10 @@ class Server {
 
   async focus({ model, text }) {
     return (await (await answered(post("/api/focus", { model, text }))).json()).focus;
+  }
+
+  async segments({ model, text }) {
+    return (await answered(post("/api/segments", { model, text }))).json();
   }
 
   async attention({ model, text }, layer, head) {
@@ -95,6 +111,6 @@ export function findSource() {
   const blocks = [...document.querySelectorAll(DATA)];
   const notebook = document.documentElement.dataset.notebook;
   if (notebook) return new Notebook(blocks, notebook);
-  return blocks.length ? new SavedPage(blocks) : new Server();
+  return blocks.length || document.querySelector(STUDY) ? new SavedPage(blocks) : new Server();
 }
 //# sourceURL=headscope/source.js

@@ -1,16 +1,22 @@
 // What is looked at, kept in the address after "#", so that a view can be shared and gone back to.
 
 export const DEFAULTS = {
-  view: "atlas", // atlas, head, text or compare
+  view: "atlas", // atlas, head, text, segments or compare
   layer: "1", // layers and heads are counted from 1
   head: "1",
   reading: "raw", // raw, cosine or centred
   beside: "", // further matrices in the head view, joined by commas
   rule: "quantile(0.01)", // which pairs are high
   special: "kept", // or left_out
-  scale: "head", // the atlas' colours: per head or shared
-  order: "layer", // of the atlas: layer, or a measure
+  unit: "token", // what has a row of its own: token or word
+  cells: "head", // the atlas' squares: matrices with colours per head or shared, or a measure
+  measure: "", // of the atlas; those of a study begin with "study."
+  by: "value", // or lift: the measure as a multiple of chance
+  order: "layer", // of the atlas: layer; or high or low values of the measure first
+  label: "", // in the atlas: only heads that a study gives this label
   least: "", // in the atlas: heads whose measure is lower are left out
+  most: "", // and those whose measure is higher
+  granularity: "1", // of the segments
   token: "", // position of the token that is held on to
   other: "", // the second head in a comparison, as layer-head
   model: "", // as named to the server
@@ -18,10 +24,13 @@ export const DEFAULTS = {
 };
 
 const ALLOWED = {
-  view: ["atlas", "head", "text", "compare"],
+  view: ["atlas", "head", "text", "segments", "compare"],
   reading: ["raw", "cosine", "centred"],
   special: ["kept", "left_out"],
-  scale: ["head", "shared"],
+  unit: ["token", "word"],
+  cells: ["head", "shared", "measure"],
+  by: ["value", "lift"],
+  order: ["layer", "high", "low"],
 };
 
 // A notebook's frame has no address of its own to write to.

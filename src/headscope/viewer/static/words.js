@@ -26,7 +26,8 @@ export const MEASURES = {
   repetition: ["repetition", "share of the high pairs that are the same word twice", (v) => percent(v)],
 };
 
-export function nameToken(tokens, position) {
+export function nameToken(tokens, position, unit) {
+  if (unit === "word") return `“${shortened(tokens.word[position], 24)}”`;
   const [piece, word] = [tokens.piece[position], tokens.word[position]];
   const whole = piece === word ? "" : ` in “${shortened(word, 24)}”`;
   return `“${shortened(piece, 24)}”${whole}`;

@@ -27,21 +27,22 @@ const answers = {
     return {};
   },
 
-  thumbnails({ reading, kind, special, blocks: most }) {
+  thumbnails({ reading, kind, special, unit, blocks: most }) {
     const opened = readings.get(reading);
     const { layers, heads, head_size: d } = opened.header.model;
-    const positions = kept(opened, special);
+    const rows = rowsOf(opened, special, unit);
+    const { positions } = rows;
     const blocks = Math.min(most, positions.length);
     const cells = new Float32Array(layers * heads * blocks * blocks);
     const ranges = new Float32Array(layers * heads * 2);
     for (let at = 0; at < layers * heads; at++) {
-      const z = headVectors(opened, Math.floor(at / heads) + 1, (at % heads) + 1, positions);
+      const z = headVectors(opened, Math.floor(at / heads) + 1, (at % heads) + 1, rows);
       const block = blockMeans(prepare(z, positions.length, d, kind), positions.length, d, blocks);
       cells.set(block, at * blocks * blocks);
       ranges.set(colourRange(pairValues(block, blocks)), at * 2);
     }
     thumbnails = { cells, blocks };
-    return { blocks, ranges, shared: colourRange(sample(cells, blocks)) };
+    return { blocks, tokens: positions.length, ranges, shared: colourRange(sample(cells, blocks)) };
   },
 
   async sheet({ reading, limits, colours }) {
@@ -88,14 +89,15 @@ const answers = {
   },
 
   attention({ buffer, ...question }) {
-    const { reading, special } = question;
+    const { reading, special, unit } = question;
     const opened = readings.get(reading);
-    const [halves, positions] = [new Uint16Array(buffer), kept(opened, special)];
+    const halves = new Uint16Array(buffer);
+    const { positions, counts } = rowsOf(opened, special, unit);
     const count = positions.length;
     const values = new Float32Array(count * count);
     for (let i = 0; i < count; i++) {
       for (let j = 0; j < count; j++) {
-        values[i * count + j] = HALF[halves[positions[i] * opened.size + positions[j]]];
+        values[i * count + j] = attentionOf(halves, opened.size, positions[i], counts[i], positions[j], counts[j]);
       }
     }
     const range = [0, colourRange(values.slice())[1]];
@@ -103,26 +105,45 @@ const answers = {
     return { values: values.slice(), positions, size: count, range };
   },
 
-  measure({ reading, kind, special, rule, layer, head }) {
+  async paint({ values, size, scale }) {
+    return { picture: await matrixPicture(values, size, scale, null) };
+  },
+
+  measure({ reading, kind, special, unit, rule, layer, head }) {
     const opened = readings.get(reading);
-    const positions = kept(opened, special);
+    const rows = rowsOf(opened, special, unit);
     const d = opened.header.model.head_size;
-    const z = headVectors(opened, layer, head, positions);
-    return headMeasures(z, positions, d, kind, opened.header.tokens, rule);
+    const z = headVectors(opened, layer, head, rows);
+    return headMeasures(z, rows.positions, d, kind, opened.header.tokens, rule);
   },
 };
 
-function kept(reading, special) {
-  const positions = [];
-  reading.header.tokens.special.forEach((is, p) => {
-    if (special === "kept" || !is) positions.push(p);
+/** What has a row of its own: tokens, or words with the number of their pieces. */
+function rowsOf(reading, special, unit) {
+  const { special: isSpecial, word_number: word } = reading.header.tokens;
+  const [positions, counts] = [[], []];
+  isSpecial.forEach((is, p) => {
+    if (special === "left_out" && is) return;
+    const goesOn = unit === "word" && !is && p > 0 && word[p] === word[p - 1] && !isSpecial[p - 1];
+    if (goesOn) counts[counts.length - 1]++;
+    else {
+      positions.push(p);
+      counts.push(1);
+    }
   });
-  return Int32Array.from(positions);
+  return { positions: Int32Array.from(positions), counts };
 }
 
-function keep({ reading, kind, special, layer, head }, matrix) {
+/** What one row attends to another: of words the mean over its pieces of what theirs get together. */
+function attentionOf(halves, size, i, rows, j, columns) {
+  let sum = 0;
+  for (let a = i; a < i + rows; a++) for (let b = j; b < j + columns; b++) sum += HALF[halves[a * size + b]];
+  return sum / rows;
+}
+
+function keep({ reading, kind, special, unit, layer, head }, matrix) {
   if (matrices.size >= KEPT_MATRICES) matrices.delete(matrices.keys().next().value);
-  matrices.set([reading, kind, special, layer, head].join(), matrix);
+  matrices.set([reading, kind, special, unit, layer, head].join(), matrix);
 }
 
 /** The thresholds of a rule for a matrix, worked out once. */
@@ -134,14 +155,15 @@ function reachOf(kept, rule) {
 }
 
 function matrixOf(question) {
-  const { reading, kind, special, layer, head } = question;
-  const key = [reading, kind, special, layer, head].join();
+  const { reading, kind, special, unit, layer, head } = question;
+  const key = [reading, kind, special, unit, layer, head].join();
   if (!matrices.has(key)) {
     const opened = readings.get(reading);
-    const positions = kept(opened, special);
+    const rows = rowsOf(opened, special, unit);
+    const { positions } = rows;
     const count = positions.length;
     const d = opened.header.model.head_size;
-    const C = product(prepare(headVectors(opened, layer, head, positions), count, d, kind), count, d);
+    const C = product(prepare(headVectors(opened, layer, head, rows), count, d, kind), count, d);
     keep(question, { C, positions, range: colourRange(pairValues(C, count)) });
   }
   return matrices.get(key);

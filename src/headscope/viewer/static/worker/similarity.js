@@ -23,15 +23,20 @@ const HALF = (() => {
   return table;
 })();
 
-/** The vectors of one head for the given tokens: Float64Array (tokens × head size). */
-function headVectors(reading, layer, head, positions) {
+/**
+ * The vectors of one head, a row for each of `positions`: Float64Array (rows × head size). A row
+ * is the mean of `counts` tokens from its position on: of one token, or of the pieces of a word.
+ */
+function headVectors(reading, layer, head, { positions, counts }) {
   const { heads, head_size: d } = reading.header.model;
   const start = ((layer - 1) * heads + head - 1) * reading.size * d;
   const scale = reading.header.scales[layer - 1][head - 1];
   const z = new Float64Array(positions.length * d);
   for (let k = 0; k < positions.length; k++) {
-    const from = start + positions[k] * d;
-    for (let c = 0; c < d; c++) z[k * d + c] = HALF[reading.halves[from + c]] * scale;
+    for (let piece = 0; piece < counts[k]; piece++) {
+      const from = start + (positions[k] + piece) * d;
+      for (let c = 0; c < d; c++) z[k * d + c] += (HALF[reading.halves[from + c]] * scale) / counts[k];
+    }
   }
   return z;
 }
