@@ -62,10 +62,10 @@ class Served:
 
 
 @contextmanager
-def served(scopes: dict[str, hs.Scope], text: str, **limits: int) -> Iterator[Served]:
+def served(scopes: dict[str, hs.Scope], text: str, **more: Any) -> Iterator[Served]:
     listener = listening_socket()
     port = listener.getsockname()[1]
-    app = make_app(scopes, text, port, **limits)
+    app = make_app(scopes, text, port, **more)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
@@ -161,7 +161,7 @@ def open_tab(chromium: Any) -> Iterator[Open]:
         page.on("pageerror", lambda error: tab.complaints.append(str(error)[:300]))
         page.on("dialog", lambda dialog: tab.complaints.append(f"dialog: {dialog.message}"))
         page.goto(address)
-        tab.until("globalThis.headscope?.session.reading")
+        tab.until("globalThis.headscope?.session.reading || headscope?.session.given?.missing")
         tab.settle()
         return tab
 

@@ -127,7 +127,8 @@ def test_the_keys_move_through_layers_heads_and_views(tab: Tab) -> None:
     tab.settle()
     assert tab.hash() == {"layer": "2", "head": "3"}
     assert "Layer 2, head 3" in tab.page.inner_text(".card")
-    for key, view in (("h", "head"), ("t", "text"), ("c", "compare"), ("a", "atlas")):
+    views = {"h": "head", "t": "text", "g": "segments", "c": "compare", "a": "atlas"}
+    for key, view in views.items():
         press(key)
         tab.settle()
         assert tab.hash().get("view", "atlas") == view
@@ -332,6 +333,52 @@ def test_heads_below_a_value_can_be_left_out(tab: Tab, reading: hs.Reading) -> N
     assert "No head is like this" in tab.page.inner_text(".grid")
 
 
+def word_vectors(reading: hs.Reading, layer: int, head: int) -> tuple[list[str], Any]:
+    """Words and special tokens in order, and the mean vector of the pieces of each."""
+    z, tokens = reading.head_vectors(layer, head), reading.tokens
+    rows: list[list[int]] = []
+    for i in range(len(tokens)):
+        goes_on = i > 0 and tokens.words[i] == tokens.words[i - 1] and not tokens.special[i]
+        if goes_on and not tokens.special[i - 1]:
+            rows[-1].append(i)
+        else:
+            rows.append([i])
+    return [tokens.word_texts[row[0]] for row in rows], np.array([z[row].mean(0) for row in rows])
+
+
+def test_pieces_can_be_joined_to_words(open_tab: Open, server: Served, specimen: hs.Scope) -> None:
+    text = "Zygomorphic lampkeepers, unlampable lampkeepers: the fog. The zygomorphic keeper slept."
+    reading = specimen.read(text)
+    words, z = word_vectors(reading, 3, 4)
+    assert len(words) < len(reading) - 5
+    tab = open_tab(f"{server.address}#view=head&layer=3&head=4&text={text}")
+    tab.page.keyboard.press("w")
+    tab.settle()
+    assert tab.hash()["unit"] == "word"
+    values, names = tab.page.evaluate(
+        """(() => {
+            const { values, names, positions } = headscope.views.head.shown.get("raw").matrix;
+            return [[...values], [...positions].map((position) => names[position])];
+        })()"""
+    )
+    C = z.astype(float) @ z.astype(float).T
+    assert names == words
+    assert np.array(values).reshape(C.shape) == pytest.approx(C, abs=3e-3 * np.abs(C).max())
+    tab.set(beside="attention")
+    tab.until("headscope.views.head.shown.get('attention')?.matrix.values")
+    rows = np.array(
+        tab.page.evaluate("[...headscope.views.head.shown.get('attention').matrix.values]")
+    ).reshape(C.shape)
+    assert rows.sum(axis=1) == pytest.approx(np.ones(len(words)), abs=5e-3)
+    tab.set(view="text", special="left_out", token=2)
+    spans = tab.page.evaluate(
+        "[...document.querySelectorAll('.page .token')].map((t) => t.textContent)"
+    )
+    assert spans == [word for word in words if not word.startswith("[")]
+    assert tab.page.evaluate("document.querySelector('.page').textContent") == text
+    assert tab.page.inner_text(".token.chosen").lower() == "zygomorphic"  # token 2 is a piece of it
+
+
 def test_a_wheel_zooms_and_a_drag_moves(tab: Tab, reading: hs.Reading) -> None:
     tab.set(view="head")
     point_at(tab, 10, 10)
@@ -369,19 +416,20 @@ def test_a_hostile_text_is_shown_as_text(
             tab.page.fill("dialog textarea", text)
             tab.page.click("dialog button.main >> nth=0")
             tab.until("!document.querySelector('dialog[open]')")
-        for view in ("text", "head", "compare", "atlas"):
+        for view in ("text", "head", "compare", "segments", "atlas"):
             tab.set(view=view, token=1)
             assert tab.page.evaluate("window.broken") is None
             assert tab.page.locator("#headscope img, #headscope script").count() == 0
             wide = tab.page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 1280, view
-        tab.set(view="text", special="left_out")
-        shown = tab.page.evaluate("document.querySelector('.page').textContent")
-        assert shown.replace("·", "") == text.replace("·", "")
+        for view in ("text", "segments"):
+            tab.set(view=view, special="left_out")
+            shown = tab.page.evaluate("document.querySelector('.page').textContent")
+            assert shown.replace("·", "") == text.replace("·", "")
 
 
 def test_every_control_has_a_name(tab: Tab) -> None:
-    for view in ("atlas", "head", "text", "compare"):
+    for view in ("atlas", "head", "text", "segments", "compare"):
         tab.set(view=view)
         nameless = tab.page.evaluate(
             """[...document.querySelectorAll("button, select, input, textarea")].filter((control) =>

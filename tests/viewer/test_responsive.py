@@ -12,6 +12,7 @@ from viewer.conftest import Open
 pytestmark = pytest.mark.browser
 
 LONGEST = 200  # milliseconds
+PLACES = {"head": (200, 300), "text": (100, 200), "segments": (100, 200), "compare": (200, 300)}
 
 
 def main_thread_tasks(trace: bytes) -> list[float]:
@@ -45,7 +46,7 @@ def test_no_task_holds_up_the_page(
     chromium.start_tracing(categories=categories)
     tab = open_tab(page.as_uri(), offline=True)
     tab.page.evaluate("performance.mark('here')")
-    for view, (x, y) in {"head": (200, 300), "text": (100, 200), "compare": (200, 300)}.items():
+    for view, (x, y) in PLACES.items():
         tab.set(view=view, layer=3, head=4)
         for step in range(8):
             tab.page.mouse.move(x + 25 * step, y + 11 * step)

@@ -19,6 +19,7 @@ import pytest
 
 import headscope as hs
 from headscope.viewer.packed import packed
+from headscope.viewer.segmented import packed_segments
 from headscope.viewer.server import by_name, listening_socket
 from viewer.conftest import Served, served
 
@@ -53,10 +54,25 @@ def test_it_gives_focus_on_demand(small: Served, tiny: hs.Scope) -> None:
     assert mass == pytest.approx(tiny.read(TEXT).focus().mass, abs=1e-4)
 
 
+def test_it_gives_segments_on_demand(small: Served, tiny: hs.Scope) -> None:
+    text = "The lamp burned. The keeper slept. A ship passed. The fog came. " * 3
+    status, _, body = small.post("/api/segments", text=text)
+    assert status == 200
+    assert json.loads(body) == json.loads(json.dumps(packed_segments(tiny.read(text))))
+    assert small.post("/api/segments", text="lamp " * 3000)[0] == 413
+    assert small.post("/api/segments", text=" ")[0] == 422
+    assert small.post("/api/segments", model="other", text=text)[0] == 404
+
+
 def test_it_says_what_it_was_started_with(small: Served) -> None:
     status, _, body = small.ask("GET", "/api/session")
     assert status == 200
-    assert json.loads(body) == {"models": ["tiny"], "text": TEXT, "most_tokens": 300}
+    assert json.loads(body) == {
+        "models": ["tiny"],
+        "text": TEXT,
+        "most_tokens": 300,
+        "study": None,
+    }
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80"])

@@ -7,14 +7,13 @@ differently, so each way of cutting is told once. docs/server-api.md describes t
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headscope.segment.changes import cut_with, gains
 from headscope.segment.segmenter import default_segmenter
-from headscope.segment.topics import cut_units, explain
-from headscope.segment.units import unit_spans
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
+    from headscope.segment.segments import Explanation
 
 GRANULARITIES = tuple(round(float(2**step), 3) for step in np.linspace(-3, 3, 25))
 MOST_UNITS = 1000  # whose kernel is handed over: two megabytes
@@ -23,56 +22,47 @@ TOLD_HEADS = 12
 
 def packed_segments(reading: "Reading") -> dict[str, Any]:
     """Where the text's topics turn, at each granularity, and why."""
-    scope, tokens = reading.scope, reading.tokens
-    segmenter, spans = default_segmenter(scope), unit_spans(tokens.text)
-    said: dict[str, Any] = {
-        "made_from": segmenter.made_from,
-        "penalty": segmenter.penalty,
-        "granularities": GRANULARITIES,
-        "starts": _first_tokens(reading, spans),
-    }
-    if len(spans) < 2:
-        nothing = {"cuts": [], "gain": [0.0] * len(spans), "heads": []}
-        return {
-            **said,
-            "worth": [0.0] * len(spans),
-            "ways": [nothing],
-            "way": [0] * len(GRANULARITIES),
-            "kernel": [1000] * len(spans),
-        }
-    vectors, worth = segmenter.read(scope, [tokens.text[start:end] for start, end in spans])
+    segmenter = default_segmenter(reading.scope)
+    why = reading.scope.segment(reading.tokens.text).explain()
+    worth = why.scores - gains(why.vectors, list(why.cuts))  # what no other cutting changes
     ways: dict[tuple[int, ...], int] = {}
     way = []
     for granularity in GRANULARITIES:
-        cuts = tuple(cut_units(vectors, worth, segmenter, granularity=granularity))
+        cost = segmenter.penalty / granularity
+        cuts = tuple(cut_with(cost, why.vectors, worth, segmenter.shortest))
         way.append(ways.setdefault(cuts, len(ways)))
-    told = []
-    for cuts in ways:
-        why = explain(spans, list(cuts), vectors, worth, segmenter)
-        heads = [[layer, head, round(share, 4)] for layer, head, share in why.heads[:TOLD_HEADS]]
-        told.append({"cuts": cuts, "gain": why.similarity.round(4).tolist(), "heads": heads})
     return {
-        **said,
-        "worth": worth.round(4).tolist(),
-        "ways": told,
+        "made_from": segmenter.made_from,
+        "penalty": segmenter.penalty,
+        "granularities": GRANULARITIES,
+        "starts": _first_tokens(reading, why),
         "way": way,
-        "kernel": _kernel(vectors),
+        "ways": [
+            {
+                "cuts": cuts,
+                "scores": (gains(why.vectors, list(cuts)) + worth).round(4).tolist(),
+            }
+            for cuts in ways
+        ],
+        "edges": why.start.round(4).tolist(),
+        "heads": [[layer, head, round(share, 4)] for layer, head, share in why.heads[:TOLD_HEADS]],
+        "kernel": _kernel(why),
     }
 
 
-def _first_tokens(reading: "Reading", spans: list[tuple[int, int]]) -> list[int]:
+def _first_tokens(reading: "Reading", why: "Explanation") -> list[int]:
     """The position of each unit's first token: the first that ends after the unit begins."""
     own = np.flatnonzero(~reading.tokens.special)
     ends = np.maximum.accumulate(reading.tokens.ends[own])
-    places = np.searchsorted(ends, [start for start, _ in spans], side="right")
+    places = np.searchsorted(ends, [start for start, _ in why.spans], side="right")
     found: list[int] = own[np.minimum(places, len(own) - 1)].tolist()
     return found
 
 
-def _kernel(vectors: NDArray[np.float32]) -> list[int] | None:
+def _kernel(why: "Explanation") -> list[int] | None:
     """How alike every two units are, in thousandths: the upper triangle, row after row."""
-    if len(vectors) > MOST_UNITS:
+    if len(why.spans) > MOST_UNITS:
         return None
-    whole = vectors @ vectors.T
-    found: list[int] = np.rint(1000 * whole[np.triu_indices(len(whole))]).astype(int).tolist()
+    upper = np.triu_indices(len(why.spans))
+    found: list[int] = np.rint(1000 * why.kernel[upper]).astype(int).tolist()
     return found

@@ -156,12 +156,14 @@ export class Matrix {
       if (k + 0.5 < from || k + 0.5 > from + span) return;
       const place = this.margin + (k + 0.5 - from) * cell;
       const half = Math.max(LABEL / 2 + 2, cell / 2);
-      context.save();
-      context.fillStyle = ink("ground");
-      if (above) context.fillRect(place - half, 0, 2 * half, this.margin - 1);
-      else context.fillRect(0, place - half, this.margin - 1, 2 * half);
-      context.restore();
-      this.label(context, k, place, above);
+      if (this.labelled) {
+        context.save();
+        context.fillStyle = ink("ground");
+        if (above) context.fillRect(place - half, 0, 2 * half, this.margin - 1);
+        else context.fillRect(0, place - half, this.margin - 1, 2 * half);
+        context.restore();
+        this.label(context, k, place, above);
+      }
       context.globalAlpha = 0.55;
       const edge = cell >= 4 ? cell / 2 : 0;
       for (const offset of edge ? [-edge, edge] : [0]) {

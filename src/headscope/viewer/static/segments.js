@@ -86,7 +86,7 @@ export class Segments {
     if (this.reading !== reading) this.take(reading, found);
     const step = nearest(found.granularities, Number(session.state.values.granularity));
     this.way = found.ways[found.way[step]];
-    this.scores = this.way.gain.map((gain, unit) => gain + found.worth[unit]);
+    this.scores = this.way.scores;
     const granularity = found.granularities[step];
     const count = this.way.cuts.length + 1;
     this.slider.max = String(found.granularities.length - 1);
@@ -95,7 +95,7 @@ export class Segments {
     this.amount.value = `granularity ${granularity}: ${count} ${count === 1 ? "segment" : "segments"} of ${this.units.length} sentences`;
     this.write();
     const cost = found.penalty / granularity;
-    this.chart.replaceChildren(boundaryChart(this.scores, this.way, found.worth, cost, (unit) => this.goTo(unit)));
+    this.chart.replaceChildren(boundaryChart(this.way, found.edges, cost, (unit) => this.goTo(unit)));
     this.listHeads();
     await this.drawKernel();
     this.point();
@@ -180,7 +180,7 @@ export class Segments {
   listHeads() {
     const { state } = this.session;
     this.heads.replaceChildren(
-      ...this.way.heads.map(([layer, head, share]) =>
+      ...this.found.heads.map(([layer, head, share]) =>
         h(
           "li",
           {},
@@ -194,7 +194,7 @@ export class Segments {
         ),
       ),
     );
-    if (!this.way.heads.length)
+    if (!this.found.heads.length)
       this.heads.replaceChildren(h("li", { class: "hint" }, "One sentence cannot be cut."));
   }
 
@@ -231,25 +231,26 @@ export class Segments {
     }
     if (i === 0) return [name(0), line("the first sentence")];
     const is = this.way.cuts.includes(i) ? "a boundary before it has" : "a boundary before it would have";
-    const [score, gain, worth] = [this.scores[i], this.way.gain[i], this.found.worth[i]].map((value) =>
+    const edges = this.found.edges[i];
+    const [score, alike, ends] = [this.scores[i], this.scores[i] - edges, edges].map((value) =>
       number(Number(value.toPrecision(3))),
     );
     return [
       name(i),
-      line(`${is} score ${score}: ${gain} from similarity, ${worth} from how the sentences begin and end`),
+      line(`${is} score ${score}: ${alike} from similarity, ${ends} from how the sentences begin and end`),
     ];
   }
 
   csv() {
     const segment = this.segmentOf();
-    const head = ["sentence", "segment", "boundary", "score", "similarity", "worth", "text"];
+    const head = ["sentence", "segment", "boundary", "score", "similarity", "start", "text"];
     const rows = this.units.map((_, unit) => [
       unit + 1,
       segment[unit] + 1,
       this.way.cuts.includes(unit),
-      Number(this.scores[unit].toFixed(4)),
-      this.way.gain[unit],
-      this.found.worth[unit],
+      this.scores[unit],
+      Number((this.scores[unit] - this.found.edges[unit]).toFixed(4)),
+      this.found.edges[unit],
       this.spans[unit].textContent,
     ]);
     return [head, ...rows];
