@@ -1,7 +1,8 @@
 """Make the README's three pictures of the viewer: `python docs/screenshots.py`.
 
 Needs a Chromium and Playwright (`pip install -e '.[dev]'`). The pictures show the sample text read
-by the specimen, from a page saved to a temporary folder, with the network off.
+by the specimen, with a study of its paragraphs beside it, from a page saved to a temporary folder,
+with the network off.
 """
 
 import shutil
@@ -12,11 +13,12 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 import headscope as hs
+from headscope.sample import SAMPLE
 
 HERE = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 VIEWS = {
-    "atlas": "layer=6&head=7",
+    "atlas": "layer=3&head=9",
     "head": "view=head&layer=3&head=9&reading=cosine",
     "text": "view=text&layer=8&head=4&special=left_out",
 }
@@ -38,7 +40,9 @@ def main() -> None:
     if chromium is None:
         sys.exit("no Chromium is installed: looked for chromium and google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        saved = hs.load().read(hs.sample_text()).save(Path(folder) / "reading.html")
+        scope = hs.load()
+        study = scope.study(SAMPLE, Path(folder) / "study", cut="paragraph")
+        saved = study.save(Path(folder) / "study.html", scope.read(hs.sample_text()))
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         size = {"width": 1280, "height": 800}
         page = browser.new_context(viewport=size, offline=True).new_page()  # type: ignore[arg-type]

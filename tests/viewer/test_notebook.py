@@ -17,15 +17,21 @@ TEXT = "The keeper lit the lamp, and the lamp burned. The keeper slept."
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> Path:
+def exported(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, tiny: hs.Scope) -> Path:
+    """A notebook that shows a reading, then a study."""
     nbclient = pytest.importorskip("nbclient")
     nbconvert = pytest.importorskip("nbconvert")
     nbformat = pytest.importorskip("nbformat")
-    code = f"import headscope as hs\nhs.load({str(tiny_folder)!r}).read({TEXT!r}).show(height=640)"
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    study = tmp_path_factory.mktemp("shown") / "study"
+    tiny.study([TEXT, "A ship passed the rocks in the fog, and the fog lifted."], study)
+    cells = (
+        f"import headscope as hs\nhs.load({str(tiny_folder)!r}).read({TEXT!r}).show(height=640)",
+        f"hs.open({str(study)!r}).show(height=640)",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in cells])
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
-    said = [output for output in notebook.cells[0].outputs if output.output_type == "stream"]
-    assert said == []
+    for cell in notebook.cells:
+        assert [output for output in cell.outputs if output.output_type == "stream"] == []
     page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
     path = tmp_path_factory.mktemp("notebook") / "notebook.html"
     path.write_text(page, encoding="utf-8")
@@ -38,11 +44,16 @@ def test_an_exported_notebook_shows_the_viewer(chromium: Any, exported: Path) ->
     context = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900})
     page = context.new_page()
     page.goto(exported.as_uri(), wait_until="domcontentloaded")
-    frame = page.frame_locator("iframe[data-headscope]")
-    frame.locator("button.head canvas").first.wait_for(timeout=30_000)
-    assert frame.locator("button.head canvas").count() == 12  # 3 layers × 4 heads
-    frame.locator("button", has_text="Text").click()
-    assert "The keeper lit the lamp" in frame.locator(".page").inner_text()
+    frames = page.frame_locator("iframe[data-headscope]")
+    for frame, text in ((frames.nth(0), "The keeper lit"), (frames.nth(1), "The old light")):
+        frame.locator("button.head canvas").first.wait_for(timeout=30_000)
+        assert frame.locator("button.head canvas").count() == 12  # 3 layers × 4 heads
+        frame.locator("button", has_text="Text").click()
+        assert text in frame.locator(".page").inner_text()
+    assert frames.nth(0).locator(".panel .examples").count() == 0
+    assert frames.nth(1).locator(".panel .examples li").count() == 2
+    frames.nth(1).locator("button", has_text="Segments").click()
+    frames.nth(1).locator(".segment").first.wait_for()
     context.close()
 
 

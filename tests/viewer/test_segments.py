@@ -112,7 +112,7 @@ def test_the_slider_cuts_the_text_finer(cut: Tab, library: dict[float, Segments]
     assert cut.hash()["granularity"] == "0.125"
     assert "1 segment of 30 sentences" in cut.page.inner_text(".segments .amount")
     named = cut.page.get_attribute("input[type=range]", "aria-valuetext")
-    assert named == "granularity 0.125: 1 segments"
+    assert named == "granularity 0.125: 1 segment"
 
 
 @pytest.mark.browser

@@ -70,7 +70,7 @@ export class Atlas {
     const { measure, by } = this.session.state.values;
     const name = this.all.has(measure) ? measure : this.all.keys().next().value;
     const found = this.all.get(name);
-    const lift = by === "lift" && Boolean(found.has?.lift);
+    const lift = by === "lift" && found.hasChance === true;
     const value = (at) => found.of(at)[lift ? "lift" : "value"] ?? null;
     const show = lift ? (number) => `${number.toFixed(number < 9.95 ? 1 : 0)} ×` : found.show;
     return { ...found, name, lift, value, show };
@@ -87,8 +87,7 @@ export class Atlas {
       (least === "" || (number !== null && number >= Number(least))) &&
       (most === "" || (number !== null && number <= Number(most)));
     const cards = this.session.study?.cards;
-    const bears = (at) =>
-      !label || !cards || cards[at].label === label || kindOf(cards[at].label) === label;
+    const bears = (at) => !label || !cards || cards[at].label === label || kindOf(cards[at].label) === label;
     return (at) => inside(value(at)) && bears(at);
   }
 
@@ -113,7 +112,8 @@ export class Atlas {
     this.grid.style.setProperty("--rows", layers);
     this.grid.classList.toggle("sorted", sorted);
     const axis = (text, more = "") => h("span", { class: `axis${more}`, "aria-hidden": "true" }, text);
-    const columns = sorted ? [] : [h("span"), ...Array.from({ length: heads }, (_, k) => axis(String(k + 1)))];
+    const numbers = Array.from({ length: heads }, (_, k) => axis(String(k + 1)));
+    const columns = sorted ? [] : [h("span"), ...numbers];
     const cells = places.flatMap((at) => [
       !sorted && at % heads === 0 ? axis(`L${at / heads + 1}`, " row-name") : null,
       this.button(at, heads, within(at)),
@@ -184,8 +184,9 @@ export class Atlas {
   measureScale({ value, lift }, inks = theme()) {
     const { layers, heads } = this.session.model;
     const place = (number) => (lift ? Math.log2(Math.max(number, 2 ** -6)) : number);
-    const known = Array.from({ length: layers * heads }, (_, at) => value(at)).filter((number) => number !== null);
-    const range = known.length ? [Math.min(...known.map(place)), Math.max(...known.map(place))] : [0, 1];
+    const all = Array.from({ length: layers * heads }, (_, at) => value(at));
+    const known = all.filter((number) => number !== null).map(place);
+    const range = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
     return { place, scale: scaleOf(lift ? "centred" : "raw", range, inks) };
   }
 
@@ -193,7 +194,7 @@ export class Atlas {
     const { place, scale } = this.measureScale(chosen);
     for (const [at, button] of this.buttons) {
       const number = chosen.value(at);
-      button.firstChild.textContent = number === null ? "–" : chosen.show(number);
+      button.firstChild.textContent = number === null ? "–" : chosen.show(rounded(number));
       button.style.background = number === null ? "" : cssColour(scale, place(number));
       button.style.color = number === null ? "" : isPale(scale, place(number)) ? "#111" : "#fff";
     }
@@ -218,6 +219,15 @@ export class Atlas {
         this.lay().then(() => this.choose());
       }
     });
+  }
+
+  /** The head beside the chosen one where heads stand in another order than their own, else null. */
+  next(down, right) {
+    const { state, model } = this.session;
+    if (state.values.order === "layer") return null;
+    const now = this.places.indexOf((state.layer - 1) * model.heads + state.head - 1);
+    const at = now < 0 ? this.places[0] : this.places[now + down * model.heads + right];
+    return at === undefined ? [0, 0] : [Math.floor(at / model.heads) + 1, (at % model.heads) + 1];
   }
 
   /** Mark the chosen head and show its card. */
@@ -261,12 +271,10 @@ export class Atlas {
     for (const part of [this.card, this.examples, this.numbers]) part.hidden = !study;
     if (!study) return;
     const [card, chosen] = [study.cards[at], this.chosen];
-    const number = chosen.group === "this text" ? null : `${chosen.title}: ${told(this.all.get(chosen.name), chosen.of(at))}`;
-    this.card.replaceChildren(...cardHead(card), ...(number ? [h("p", { class: "number" }, number)] : []));
-    this.examples.replaceChildren(
-      h("h2", {}, `Pairs from ${study.corpus.name}`),
-      examplePairs(card),
-    );
+    const number = `${chosen.title}: ${told(this.all.get(chosen.name), chosen.of(at))}`;
+    const said = chosen.name in MEASURES || chosen.name === "study.strength" ? [] : [h("p", {}, number)];
+    this.card.replaceChildren(...cardHead(card), ...said);
+    this.examples.replaceChildren(h("h2", {}, `Pairs from ${study.corpus.name}`), examplePairs(card));
     this.numbers.open ||= Boolean(study.missing);
     this.numbers.replaceChildren(
       h("summary", {}, `All its measures over ${study.corpus.name}`),
@@ -287,6 +295,11 @@ export class Atlas {
     ]);
     return [["layer", "head", ...(study ? ["label", "evidence"] : []), ...names], ...rows];
   }
+}
+
+/** Three digits are enough for a square. */
+export function rounded(value) {
+  return Number(value.toPrecision(3));
 }
 
 /** One thumbnail of a sheet, on a canvas. */

@@ -1,7 +1,7 @@
 // The card of a head: what a study says it does, why, and on which pairs of its corpus.
 
 import { h, number, percent } from "headscope/dom.js";
-import { allMeasures } from "headscope/measures.js";
+import { allMeasures, isNumber } from "headscope/measures.js";
 
 /** Label, evidence, strength and words. */
 export function cardHead(card) {
@@ -54,40 +54,36 @@ export function examplePairs(card) {
 
 /** Every measure of the study for one head. */
 export function cardMeasures(study, at) {
-  const cell = (show, value) => (value === null || value === undefined ? "" : show(value));
-  let group = "";
-  const rows = [...allMeasures(study, null).values()].slice(1).flatMap(({ definition, show, of, ...rest }) => {
-    const { value, low, high, chance } = of(at);
-    const head =
-      rest.group === group ? [] : [h("tr", {}, h("th", { scope: "rowgroup", colspan: "4" }, rest.group.replace("the study: ", "")))];
-    group = rest.group;
-    return [
-      ...head,
-      h(
-        "tr",
-        { title: definition },
-        h("th", { scope: "row" }, rest.title),
-        h("td", {}, cell(show, value)),
-        h("td", {}, low === null || low === undefined ? "" : `${show(low)} – ${show(high)}`),
-        h("td", {}, cell(show, chance)),
-      ),
-    ];
-  });
   const names = ["value", "95 % interval", "by chance"].map((name) => h("th", { scope: "col" }, name));
-  return h("table", { class: "facts studied" }, h("tr", {}, h("td"), names), rows);
+  const groups = Map.groupBy(allMeasures(study).values(), ({ group }) => group.replace(/^the study:? ?/, ""));
+  groups.delete(""); // the strength of the label, which is said already
+  const rows = Array.from(groups, ([group, measures]) => [
+    h("tr", {}, h("th", { scope: "rowgroup", colspan: "4" }, group)),
+    ...measures.map(({ title, definition, show, of }) => {
+      const { value, low, high, chance } = of(at);
+      const cell = (number) => (isNumber(number) ? show(number) : "");
+      const interval = isNumber(low) ? `${show(low)} – ${show(high)}` : "";
+      const cells = [cell(value), interval, cell(chance)].map((text) => h("td", {}, text));
+      return h("tr", { title: definition }, h("th", { scope: "row" }, title), cells);
+    }),
+  ]);
+  return h("table", { class: "facts studied" }, h("tr", {}, h("td"), names), ...rows);
 }
 
 /** A context whose word stands in [brackets]: the word is marked instead. */
 function inContext(context, word) {
   const at = context.indexOf(`[${word}]`);
   if (at < 0) return h("q", { dir: "auto" }, context);
-  const after = context.slice(at + word.length + 2);
+  const [before, after] = [context.slice(0, at), context.slice(at + word.length + 2)];
+  const isCut = (part) => part.length > 35; // else the document begins or ends there
   return h(
     "q",
     { dir: "auto" },
-    at ? `…${context.slice(0, at)}` : "",
+    isCut(before) ? "…" : "",
+    before,
     h("mark", {}, word),
-    after ? `${after}…` : "",
+    after,
+    isCut(after) ? "…" : "",
   );
 }
 

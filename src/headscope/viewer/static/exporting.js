@@ -1,6 +1,6 @@
 // Export: SVG, PNG at print size, and the numbers as CSV; made in the page, sent nowhere.
 
-import { cut } from "headscope/atlas.js";
+import { cut, rounded } from "headscope/atlas.js";
 import { atlasFigure, matrixFigure, segmentsFigure, textFigure } from "headscope/figure.js";
 import { cssColour, isPale } from "headscope/colours.js";
 import { h } from "headscope/dom.js";
@@ -27,9 +27,9 @@ export async function drawing(session, views) {
   if (view === "atlas" || !reading) return atlasDrawing(session, views.atlas);
   const caption = `${reading.model.name}, layer ${state.layer}, head ${state.head}: ${kind} similarity, high pairs ${rule}, special tokens ${special.replace("_", " ")}`;
   if (view === "segments") {
-    const { page, chart, matrix } = views.segments;
+    const { page, chart } = views.segments;
     const said = `${reading.model.name}: topics at granularity ${granularity}`;
-    return segmentsFigure(page, chart.firstChild, matrix.image, said);
+    return segmentsFigure(page, chart.firstChild, await views.segments.picture("light"), said);
   }
   if (view === "text") return textFigure(views.text.page, caption);
   if (view === "compare") {
@@ -70,7 +70,7 @@ async function atlasDrawing(session, atlas) {
     const cell = (at) => {
       const value = chosen.value(at);
       if (value === null || !within(at)) return { fill: "#eeeeee", lines: [] };
-      const lines = [chosen.show(value), session.study?.cards[at].label ?? ""];
+      const lines = [chosen.show(rounded(value)), ...(session.study?.cards[at].label ?? "").split(/ (.*)/)];
       const ink = isPale(colours, place(value)) ? "#111111" : "#ffffff";
       return { fill: cssColour(colours, place(value)), ink, lines };
     };
@@ -154,7 +154,8 @@ export async function exportCsv(session, views) {
 
 function name(session, ending) {
   const view = session.reading ? session.state.values.view : "atlas";
-  const head = view === "atlas" || view === "segments" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
+  const head =
+    view === "atlas" || view === "segments" ? "" : `-layer${session.state.layer}-head${session.state.head}`;
   return `headscope-${view}${head}.${ending}`;
 }
 //# sourceURL=headscope/exporting.js

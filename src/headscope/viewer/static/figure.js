@@ -136,17 +136,18 @@ export async function atlasFigure({ places, columns, sorted, cell }, caption) {
   for (const [order, at] of places.entries()) {
     const [row, column] = [Math.floor(order / columns), order % columns];
     const [x, y, side] = [left + column * step, top + row * step, step - 4];
+    const box = { x, y, width: side, height: side };
     const { canvas, fill, ink, lines = [] } = cell(at);
     drawing.append(
       canvas
-        ? s("image", { x, y, width: side, height: side, href: await address(canvas), "image-rendering": "pixelated" })
-        : s("rect", { x, y, width: side, height: side, fill }),
+        ? s("image", { ...box, href: await address(canvas), "image-rendering": "pixelated" })
+        : s("rect", { ...box, fill }),
     );
     const name = `${Math.floor(at / columns) + 1}·${(at % columns) + 1}`;
     const said = sorted ? [name, ...lines] : lines;
     said.forEach((line, k) =>
       drawing.append(
-        words(x + 3, y + 11 + 11 * k, shortened(line, 14), { "font-size": k < said.length - 1 ? 9 : 8, fill: ink ?? INK }),
+        words(x + 3, y + 11 + 11 * k, shortened(line, 12), { "font-size": 8.5, fill: ink ?? INK }),
       ),
     );
     if (row === 0 && !sorted)

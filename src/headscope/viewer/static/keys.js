@@ -4,7 +4,7 @@ import { h } from "headscope/dom.js";
 
 const KEYS = [
   ["← →", "previous, next head"],
-  ["↑ ↓", "previous, next layer"],
+  ["↑ ↓", "previous, next layer; in a sorted atlas, the row above, below"],
   ["a  h  t  g  c", "atlas, head, text, segments, compare"],
   ["r", "raw, cosine, centred"],
   ["s", "special tokens kept or left out"],
@@ -57,16 +57,15 @@ export function listenToKeys(session, actions) {
     if (document.querySelector("dialog[open]") || (inField && event.key !== "Escape")) return;
     const { state, model, reading } = session;
     if (!model) return;
-    const step = (name, by, most) => {
-      const next = state[name] + by;
-      if (next >= 1 && next <= most) state.set({ [name]: next });
+    const step = (down, right) => {
+      const [layer, head] = actions.next(down, right) ?? [state.layer + down, state.head + right];
+      if (layer >= 1 && layer <= model.layers && head >= 1 && head <= model.heads) state.set({ layer, head });
     };
-    const { layers, heads } = model;
     const always = {
-      ArrowLeft: () => step("head", -1, heads),
-      ArrowRight: () => step("head", 1, heads),
-      ArrowUp: () => step("layer", -1, layers),
-      ArrowDown: () => step("layer", 1, layers),
+      ArrowLeft: () => step(0, -1),
+      ArrowRight: () => step(0, 1),
+      ArrowUp: () => step(-1, 0),
+      ArrowDown: () => step(1, 0),
       Escape: () => actions.letGo(),
       d: actions.theme,
       "?": actions.help,

@@ -101,7 +101,8 @@ function bar(session, { entry, help, views, fail }) {
     special.checked = state.values.special === "kept";
     words.checked = state.values.unit === "word";
     if (newText) newText.hidden = Boolean(session.given?.missing);
-    for (const part of [tabs, readings, special.parentNode, words.parentNode, find.element]) part.hidden = !reading;
+    const ofText = [tabs, readings, special.parentNode, words.parentNode, find.element];
+    for (const part of ofText) part.hidden = !reading;
     if (!reading && session.given) about.textContent = aboutStudy(session.given);
     if (reading) {
       const { model, tokens } = reading;
@@ -120,7 +121,8 @@ function bar(session, { entry, help, views, fail }) {
 }
 
 function aboutStudy({ model, corpus }) {
-  return `${model.name} on ${corpus.name} · ${corpus.documents.toLocaleString("en")} documents, ${corpus.tokens.toLocaleString("en")} tokens`;
+  const [documents, tokens] = [corpus.documents, corpus.tokens].map((count) => count.toLocaleString("en"));
+  return `${model.name} on ${corpus.name} · ${documents} documents, ${tokens} tokens`;
 }
 
 export async function start(root) {
@@ -166,6 +168,7 @@ export async function start(root) {
       top.find.field.focus();
       top.find.field.select();
     },
+    next: (down, right) => (stage.firstChild === views.atlas.element ? views.atlas.next(down, right) : null),
     letGo: () => state.set({ token: null }),
     zoom: (factor) => {
       if (state.values.view === "head") views.head.zoom(factor);

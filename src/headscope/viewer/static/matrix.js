@@ -34,9 +34,12 @@ export class Viewport {
 }
 
 export class Matrix {
-  /** `hover(i, j)` is told the cell under the pointer, or nothing; `pin(i)` the one clicked. */
-  constructor({ viewport = new Viewport(), hover, pin, labelled = true, label }) {
-    Object.assign(this, { viewport, hover, pin, labelled, margin: 1 });
+  /**
+   * `hover(i, j)` is told the cell under the pointer, or nothing; `pin(i)` the one clicked; `lines`
+   * is the colour of the lines between sentences.
+   */
+  constructor({ viewport = new Viewport(), hover, pin, labelled = true, lines = "grid", label }) {
+    Object.assign(this, { viewport, hover, pin, labelled, lines, margin: 1 });
     this.base = h("canvas", { class: "base", role: "img", "aria-label": label });
     this.over = h("canvas", { class: "over", "aria-hidden": "true" });
     this.element = h("div", { class: "matrix", tabindex: "-1" }, this.base, this.over);
@@ -55,7 +58,8 @@ export class Matrix {
   /** Show a matrix and its picture, which may be in the light of another theme. */
   show({ values, size, positions, range }, { kind, tokens, names, picture, marked = false, pinned = null }) {
     if (this.image !== picture) this.image?.close();
-    Object.assign(this, { values, size, positions, range, kind, tokens, names, image: picture, marked, pinned });
+    Object.assign(this, { values, size, positions, range, kind, tokens, names });
+    Object.assign(this, { image: picture, marked, pinned });
     this.scale = scaleOf(kind, range, theme());
     this.margin = this.labelled ? widestLabel(names) : 1;
     if (this.viewport.size !== size) this.viewport.reset(size);
@@ -93,7 +97,7 @@ export class Matrix {
 
   drawSentences(context, plot, cell) {
     const { x, y, span } = this.viewport;
-    context.strokeStyle = ink("grid");
+    context.strokeStyle = ink(this.lines);
     context.lineWidth = 1;
     context.beginPath();
     for (const at of boundaries(this.positions, this.tokens.sentence)) {

@@ -5,6 +5,7 @@ import { number, percent } from "headscope/dom.js";
 import { MEASURES } from "headscope/words.js";
 
 const share = (value) => percent(value);
+const twoDigits = (value) => value.toFixed(2);
 
 // As docs/method.md defines them; a measure that is not here goes by its name.
 const STUDIED = {
@@ -50,43 +51,45 @@ const STUDIED = {
 
 /** Every measure by its name: {group, title, definition, show, of(place)}; of gives {value, …}. */
 export function allMeasures(study, ofText) {
-  const found = new Map();
-  if (ofText) {
-    for (const [name, [title, definition, show]] of Object.entries(MEASURES)) {
-      const of = (at) => ({ value: ofText.get(at)?.[name] ?? null });
-      found.set(name, { group: "this text", title, definition, show, of });
-    }
-  }
-  if (!study) return found;
-  found.set("study.strength", {
-    group: "the study",
-    title: "strength of the label",
-    definition: "how strongly the head's label fits, 0 to 1",
-    show: number,
-    of: (at) => ({ value: study.cards[at].strength }),
-  });
-  for (const { measure, name, ...numbers } of study.measures) {
-    const [definition, show] = STUDIED[name] ?? ["", number];
-    const of = (at) =>
-      Object.fromEntries(Object.entries(numbers).map(([part, values]) => [part, values[at]]));
-    const has = { lift: Boolean(numbers.lift) };
-    found.set(`study.${name}`, {
-      group: `the study: ${measure}`,
-      title: name.replaceAll("_", " "),
-      definition,
-      show,
-      of,
-      has,
-    });
+  const found = new Map(study ? studied(study) : []);
+  if (!ofText) return found;
+  for (const [name, [title, definition, show]] of Object.entries(MEASURES)) {
+    const of = (at) => ({ value: ofText.get(at)?.[name] ?? null });
+    found.set(name, { group: "this text", title, definition, show, of });
   }
   return found;
 }
 
-/** "35 % [31, 40], by chance 2 %" */
+function* studied({ cards, measures }) {
+  const strength = (at) => ({ value: cards[at].strength });
+  const fit = "how well the head's label fits, from 0 to 1";
+  const title = "strength of the label";
+  yield ["study.strength", { group: "the study", title, definition: fit, show: twoDigits, of: strength }];
+  for (const { measure, name, ...numbers } of measures) {
+    const [definition, show] = STUDIED[name] ?? ["", number];
+    const parts = Object.entries(numbers);
+    yield [
+      `study.${name}`,
+      {
+        group: `the study: ${measure}`,
+        title: name.replaceAll("_", " "),
+        definition,
+        show,
+        of: (at) => Object.fromEntries(parts.map(([part, values]) => [part, values[at]])),
+        hasChance: Boolean(numbers.lift),
+      },
+    ];
+  }
+}
+
+/** "35 % [31 %, 40 %], by chance 2 %" */
 export function told({ show }, { value, low, high, chance }) {
-  if (value === null || value === undefined) return "–";
-  const interval = low === null || low === undefined ? "" : ` [${show(low)}, ${show(high)}]`;
-  const level = chance === null || chance === undefined ? "" : `, by chance ${show(chance)}`;
-  return `${show(value)}${interval}${level}`;
+  if (!isNumber(value)) return "–";
+  const interval = isNumber(low) ? ` [${show(low)}, ${show(high)}]` : "";
+  return `${show(value)}${interval}${isNumber(chance) ? `, by chance ${show(chance)}` : ""}`;
+}
+
+export function isNumber(value) {
+  return typeof value === "number";
 }
 //# sourceURL=headscope/measures.js

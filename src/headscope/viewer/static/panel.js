@@ -148,13 +148,7 @@ export class Panel {
     const { positions, values, size } = this.matrix;
     const [a, b, value] = [positions[i], positions[j], values[i * size + j]];
     const line = (text) => h("span", { class: "line" }, text);
-    const both = h(
-      "b",
-      { class: "line" },
-      h("bdi", {}, this.named(a)),
-      " and ",
-      h("bdi", {}, this.named(b)),
-    );
+    const both = h("b", { class: "line" }, h("bdi", {}, this.named(a)), " and ", h("bdi", {}, this.named(b)));
     if (i === j) {
       this.readout.replaceChildren(
         h("b", { class: "line" }, h("bdi", {}, this.named(a))),

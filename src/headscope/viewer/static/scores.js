@@ -15,7 +15,7 @@ export function boundaryChart({ scores, cuts }, edges, cost, choose) {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     class: "boundaries",
     role: "img",
-    "aria-label": `${cuts.length} boundaries: before sentences ${cuts.map((cut) => cut + 1).join(", ") || "none"}`,
+    "aria-label": `Boundaries: before sentences ${cuts.map((cut) => cut + 1).join(", ") || "none"}`,
   });
   scores.forEach((score, unit) => {
     if (!unit) return;

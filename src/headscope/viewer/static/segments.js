@@ -14,16 +14,17 @@ export class Segments {
       min: "0",
       step: "1",
       "aria-label": "Granularity of the segments",
-      oninput: () =>
-        session.state.set({ granularity: this.found.granularities[Number(this.slider.value)] }),
+      oninput: () => session.state.set({ granularity: this.found.granularities[Number(this.slider.value)] }),
     });
     this.amount = h("output", { class: "amount" });
     this.page = h("div", { class: "page", lang: "", dir: "auto" });
-    this.sheet = h("div", { class: "sheet", tabindex: "0", "aria-label": "The text in segments" }, this.page);
+    const named = { tabindex: "0", role: "region", "aria-label": "The text in segments" };
+    this.sheet = h("div", { class: "sheet", ...named }, this.page);
     this.readout = h("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.chart = h("div");
     this.matrix = new Matrix({
       labelled: false,
+      lines: "ink",
       label: "How alike every two sentences are",
       hover: (i, j) => this.point(i, j),
     });
@@ -36,7 +37,12 @@ export class Segments {
       h(
         "div",
         { class: "left" },
-        h("div", { class: "row" }, h("label", { class: "slide" }, "coarse", this.slider, "fine"), this.amount),
+        h(
+          "div",
+          { class: "row" },
+          h("label", { class: "slide" }, "coarse", this.slider, "fine"),
+          this.amount,
+        ),
         this.sheet,
       ),
       h(
@@ -59,13 +65,7 @@ export class Segments {
             "what a boundary costs",
           ),
         ),
-        h(
-          "section",
-          {},
-          h("h2", {}, "How alike the sentences are"),
-          this.matrix.element,
-          this.noKernel,
-        ),
+        h("section", {}, h("h2", {}, "How alike the sentences are"), this.matrix.element, this.noKernel),
         h("section", {}, h("h2", {}, "Heads that tell the segments apart"), this.heads),
         this.about,
       ),
@@ -80,7 +80,8 @@ export class Segments {
   async update() {
     const { session } = this;
     const { reading } = session;
-    if (this.reading !== reading) this.page.replaceChildren(h("p", { class: "hint" }, "Reading every sentence on its own …"));
+    if (this.reading !== reading)
+      this.page.replaceChildren(h("p", { class: "hint" }, "Reading every sentence on its own …"));
     const found = await session.segments(reading);
     if (reading !== session.reading) return;
     if (this.reading !== reading) this.take(reading, found);
@@ -89,13 +90,15 @@ export class Segments {
     this.scores = this.way.scores;
     const granularity = found.granularities[step];
     const count = this.way.cuts.length + 1;
+    const segments = count === 1 ? "1 segment" : `${count} segments`;
     this.slider.max = String(found.granularities.length - 1);
     this.slider.value = String(step);
-    this.slider.setAttribute("aria-valuetext", `granularity ${granularity}: ${count} segments`);
-    this.amount.value = `granularity ${granularity}: ${count} ${count === 1 ? "segment" : "segments"} of ${this.units.length} sentences`;
+    this.slider.setAttribute("aria-valuetext", `granularity ${granularity}: ${segments}`);
+    this.amount.value = `granularity ${granularity}: ${segments} of ${this.units.length} sentences`;
     this.write();
     const cost = found.penalty / granularity;
-    this.chart.replaceChildren(boundaryChart(this.way, found.edges, cost, (unit) => this.goTo(unit)));
+    const goTo = (unit) => this.goTo(unit);
+    this.chart.replaceChildren(boundaryChart(this.way, found.edges, cost, goTo));
     this.listHeads();
     await this.drawKernel();
     this.point();
@@ -112,7 +115,8 @@ export class Segments {
       this.units[unit].push(position);
     });
     const size = found.starts.length;
-    this.noKernel.textContent = found.kernel ? "" : `Not drawn: ${size.toLocaleString("en")} sentences are too many.`;
+    const many = `Not drawn: ${size.toLocaleString("en")} sentences are too many.`;
+    this.noKernel.textContent = found.kernel ? "" : many;
     this.matrix.element.hidden = !found.kernel;
     if (!found.kernel) return;
     this.values = new Float32Array(size * size);
@@ -159,12 +163,19 @@ export class Segments {
     this.spans = [...this.page.querySelectorAll(".unit")];
   }
 
+  /** How alike the sentences are, as a picture; null where there are too many. */
+  async picture(inks = theme()) {
+    if (!this.values) return null;
+    const { from, to, colours } = scaleOf("centred", this.range, inks);
+    const question = { values: this.values, size: this.units.length, scale: { from, to, colours } };
+    return (await this.session.compute.ask("paint", question)).picture;
+  }
+
   async drawKernel() {
     if (!this.values) return;
     const [size, segment] = [this.units.length, this.segmentOf()];
-    const scale = scaleOf("centred", this.range, theme());
     const { reading, way, values } = this;
-    const { picture } = await this.session.compute.ask("paint", { values, size, scale: plain(scale) });
+    const picture = await this.picture();
     if (this.reading !== reading || this.way !== way) return;
     const positions = Int32Array.from(values.keys()).subarray(0, size);
     const tokens = { sentence: segment, piece: [] };
@@ -223,8 +234,8 @@ export class Segments {
     const name = (unit) =>
       h("b", { class: "line" }, `${unit + 1}. `, h("bdi", {}, shortened(this.spans[unit].textContent, 70)));
     if (i === undefined) {
-      const hint = "Point at a sentence: the others turn blue where the heads find them like it, orange where not.";
-      return [h("span", { class: "hint" }, hint)];
+      const blue = "Point at a sentence: the others turn blue where the heads find them like it";
+      return [h("span", { class: "hint" }, `${blue}, orange where not.`)];
     }
     if (j !== undefined && j !== i) {
       return [name(i), name(j), line(`similarity ${number(this.values[i * this.units.length + j])}`)];
@@ -260,10 +271,5 @@ export class Segments {
 function nearest(values, wanted) {
   const apart = (value) => Math.abs(Math.log(value / (wanted > 0 ? wanted : 1)));
   return values.reduce((best, value, at) => (apart(value) < apart(values[best]) ? at : best), 0);
-}
-
-/** What of a scale a worker can be sent. */
-function plain({ from, to, colours }) {
-  return { from, to, colours };
 }
 //# sourceURL=headscope/segments.js

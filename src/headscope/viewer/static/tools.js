@@ -70,7 +70,7 @@ export class Tools {
     this.fillMeasures(all);
     this.measure.value = chosen.name;
     this.measure.title = chosen.definition;
-    this.by.hidden = !chosen.has?.lift;
+    this.by.hidden = !chosen.hasChance;
     this.by.choose(chosen.lift ? "lift" : "value");
     [this.least.value, this.most.value] = [state.values.least, state.values.most];
     this.order.choose(state.values.order);
@@ -89,7 +89,9 @@ export class Tools {
         h(
           "optgroup",
           { label: group },
-          measures.map(([name, { title, definition }]) => h("option", { value: name, title: definition }, title)),
+          measures.map(([name, { title, definition }]) =>
+            h("option", { value: name, title: definition }, title),
+          ),
         ),
       ),
     );
@@ -100,13 +102,18 @@ export class Tools {
     if (this.filled === study) return;
     this.filled = study;
     const count = (labels) =>
-      [...Map.groupBy(labels, (label) => label)].map(([label, { length }]) => [label, length]).sort(([, a], [, b]) => b - a);
+      Array.from(
+        Map.groupBy(labels, (label) => label),
+        ([label, { length }]) => [label, length],
+      ).sort(([, a], [, b]) => b - a);
     const labels = study.cards.map(({ label }) => label);
     const options = count(labels.map(kindOf)).flatMap(([kind, number]) => {
       const inside = count(labels.filter((label) => kindOf(label) === kind && label !== kind));
       return [
         h("option", { value: kind }, `${kind} (${number})`),
-        ...inside.map(([label, times]) => h("option", { value: label }, `\u2003${label.slice(kind.length + 1)} (${times})`)),
+        ...inside.map(([label, times]) =>
+          h("option", { value: label }, `\u2003${label.slice(kind.length + 1)} (${times})`),
+        ),
       ];
     });
     this.label.replaceChildren(h("option", { value: "" }, "all labels"), ...options);

@@ -97,7 +97,8 @@ const answers = {
     const values = new Float32Array(count * count);
     for (let i = 0; i < count; i++) {
       for (let j = 0; j < count; j++) {
-        values[i * count + j] = attentionOf(halves, opened.size, positions[i], counts[i], positions[j], counts[j]);
+        const [rows, columns] = [positions[i], positions[j]];
+        values[i * count + j] = attentionOf(halves, opened.size, rows, counts[i], columns, counts[j]);
       }
     }
     const range = [0, colourRange(values.slice())[1]];
