@@ -161,7 +161,10 @@ def open_tab(chromium: Any) -> Iterator[Open]:
         page.on("pageerror", lambda error: tab.complaints.append(str(error)[:300]))
         page.on("dialog", lambda dialog: tab.complaints.append(f"dialog: {dialog.message}"))
         page.goto(address)
-        tab.until("globalThis.headscope?.session.reading || headscope?.session.given?.missing")
+        tab.until(
+            "globalThis.headscope?.session.reading || document.querySelector('dialog[open]') || "
+            "globalThis.headscope?.session.given?.missing"
+        )
         tab.settle()
         return tab
 

@@ -10,7 +10,7 @@ import pytest
 
 import headscope as hs
 from headscope.pairs import parse_rule
-from viewer.conftest import Open, Served, Tab
+from viewer.conftest import Open, Served, Tab, served
 
 pytestmark = pytest.mark.browser
 
@@ -209,6 +209,21 @@ def test_what_the_server_refuses_is_said_where_it_was_asked(open_tab: Open, serv
     assert "nothing to read" in tab.page.inner_text("dialog .note")
     assert tab.page.locator("dialog.entry").is_visible()
     tab.complaints.clear()  # Chromium itself reports every status from 400 on
+
+
+def test_a_first_text_that_is_too_long_can_be_shortened(open_tab: Open, tiny: hs.Scope) -> None:
+    text = "The keeper lit the lamp. " * 40
+    with served({"tiny": tiny}, text, most_tokens=60) as running:
+        tab = open_tab(running.address)
+        assert "shows up to 60. Paste a part of it" in tab.page.inner_text("dialog .note")
+        assert tab.page.input_value("dialog textarea") == text
+        tab.page.fill("dialog textarea", text[:60])
+        tab.page.click("dialog button.main >> nth=0")
+        tab.until("headscope.session.reading")
+        tab.settle()
+        assert tab.page.locator("button.head").count() == 12
+        assert not tab.page.locator(".problem").is_visible()
+        tab.complaints.clear()  # Chromium itself reports every status from 400 on
 
 
 def test_dark_follows_the_system_and_the_button(open_tab: Open, saved: Path) -> None:

@@ -273,8 +273,8 @@ export class Atlas {
     const [card, chosen] = [study.cards[at], this.chosen];
     const number = `${chosen.title}: ${told(this.all.get(chosen.name), chosen.of(at))}`;
     const said = chosen.name in MEASURES || chosen.name === "study.strength" ? [] : [h("p", {}, number)];
-    this.card.replaceChildren(...cardHead(card), ...said);
-    this.examples.replaceChildren(h("h2", {}, `Pairs from ${study.corpus.name}`), examplePairs(card));
+    this.card.replaceChildren(...cardHead(card, study), ...said);
+    this.examples.replaceChildren(h("h2", {}, "Five of its pairs"), examplePairs(card));
     this.numbers.open ||= Boolean(study.missing);
     this.numbers.replaceChildren(
       h("summary", {}, `All its measures over ${study.corpus.name}`),

@@ -3,8 +3,9 @@
 import { h, number, percent } from "headscope/dom.js";
 import { allMeasures, isNumber } from "headscope/measures.js";
 
-/** Label, evidence, strength and words. */
-export function cardHead(card) {
+/** Label, evidence, strength and words, and what they rest on. */
+export function cardHead(card, { corpus, reading, rule, special }) {
+  const documents = corpus.documents.toLocaleString("en");
   return [
     h(
       "p",
@@ -26,6 +27,13 @@ export function cardHead(card) {
           ]),
         )
       : null,
+    h(
+      "p",
+      { class: "hint" },
+      `Over ${documents} documents of `,
+      h("bdi", {}, corpus.name),
+      `: ${reading} similarity, ${rule}, special tokens ${special.replace("_", " ")}.`,
+    ),
   ].filter(Boolean);
 }
 

@@ -48,7 +48,15 @@ export class Entry {
     this.model.replaceChildren(...models.map((name) => h("option", { value: name }, name)));
     const said = this.session.state.values;
     const model = models.includes(said.model) ? said.model : models[0];
-    await this.session.open({ model, text: said.text || text });
+    const first = { model, text: said.text || text };
+    try {
+      await this.session.open(first);
+    } catch (error) {
+      // Too long, most likely: a person can shorten it where it stands.
+      this.open();
+      [this.text.value, this.note.textContent] = [first.text, error.message];
+      throw error;
+    }
   }
 
   open(place = 0) {

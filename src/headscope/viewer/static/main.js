@@ -103,6 +103,7 @@ function bar(session, { entry, help, views, fail }) {
     if (newText) newText.hidden = Boolean(session.given?.missing);
     const ofText = [tabs, readings, special.parentNode, words.parentNode, find.element];
     for (const part of ofText) part.hidden = !reading;
+    exports.hidden = !session.model;
     if (!reading && session.given) about.textContent = aboutStudy(session.given);
     if (reading) {
       const { model, tokens } = reading;

@@ -108,8 +108,8 @@ export class Panel {
     if (!card || card === this.carded) return;
     this.carded = card;
     this.card.replaceChildren(
-      ...cardHead(card),
-      h("details", { open: true }, h("summary", {}, `Pairs from ${study.corpus.name}`), examplePairs(card)),
+      ...cardHead(card, study),
+      h("details", { open: true }, h("summary", {}, "Five of its pairs"), examplePairs(card)),
     );
   }
 
