@@ -18,7 +18,7 @@ def view(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT|FILE|STUDY]...",
+            metavar="TEXT|FILE|STUDY",
             help="A text, a file, or - for standard input; the folder of a study; or both.",
             show_default="the sample",
         ),
