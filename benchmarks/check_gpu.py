@@ -124,6 +124,33 @@ def repeats(device, size):
     assert np.array_equal(alone.mean, first.mean[:1])
 
 
+def leaves_the_model_alone(device, size, padding):
+    """The outputs of a model have the same bits when its heads are observed."""
+    from transformers import BertConfig, BertModel
+
+    from headscope.capture import capture
+
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(num_hidden_layers=2)).to(device, torch.bfloat16).eval()
+    ids = torch.randint(0, 30000, (4, size), device=device)
+    mask = torch.ones_like(ids)
+    if padding:
+        mask[1, size // 2 :] = 0
+    seen = []
+    with torch.no_grad():
+        plain = model(ids, attention_mask=mask).last_hidden_state
+        with capture(model, seen.append):
+            observed = model(ids, attention_mask=mask).last_hidden_state
+    assert torch.equal(plain, observed)
+    own = seen[0]
+    assert own.normaliser is not None, "no normaliser"
+    scores = own.scaling * own.q.float() @ own.k.float().transpose(2, 3)
+    if own.mask is not None:
+        scores = scores.masked_fill(own.mask.logical_not(), -torch.inf)
+    off = (torch.logsumexp(scores, 3) - own.normaliser)[mask[:, None].expand(-1, 12, -1) > 0]
+    assert off.abs().max() < 1e-3, f"the normaliser is off by {off.abs().max():.1e}"
+
+
 def attends(device, dtype, size, **settings):
     rng = np.random.default_rng(11)
     lengths = [size, 1, size // 2 + 3]
@@ -147,7 +174,8 @@ def attends(device, dtype, size, **settings):
     ):
         left, right = getattr(want, name), getattr(got, name)
         error = np.abs(left - right).max() / max(1, np.abs(left).max())
-        assert error < 1e-4, f"{name} is off by {error:.1e}"
+        # The kernels round weights to 11 bits where the vectors have 8 or 11 themselves.
+        assert error < (1e-4 if dtype == torch.float32 else 5e-4), f"{name} is off by {error:.1e}"
     again = attention_statistics(*arguments, number_of_classes=6, backend="cuda", **settings)
     assert np.array_equal(got.columns, again.columns)
 
@@ -188,6 +216,11 @@ def main():
     case("float16 overflow is refused", lambda: refuses(device, 1e6, torch.float16))
     if device == "cuda":
         case("the same bits again, padded, and alone", lambda: repeats(device, 700))
+        for padding in (False, True):
+            case(
+                f"the model is left alone, padding {padding}",
+                lambda p=padding: leaves_the_model_alone(device, 300, p),
+            )
     size = 70 if small else 300
     make = torch.Generator().manual_seed(1)
     settings = {

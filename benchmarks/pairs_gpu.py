@@ -1,9 +1,10 @@
 """What the statistics cost on a GPU beside the model's own forward pass: prints Markdown tables.
 
-    PYTHONPATH=src python3 benchmarks/pairs_gpu.py
+    PYTHONPATH=src python3 benchmarks/pairs_gpu.py [steps short middle long growth]
 
 BERT-base shape, random weights, bfloat16. Everything is measured in turn, several times over, in
-one run, and medians are shown; times with "results" include bringing the numbers to the host.
+one run, and medians are shown; times include bringing the results to the host, unless a row
+says otherwise.
 """
 
 import statistics
@@ -23,13 +24,11 @@ except (
 
 import transformers
 import triton
-from transformers import AttentionInterface, AttentionMaskInterface, BertConfig, BertModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers import BertConfig, BertModel
 
+from headscope.capture import capture
 from headscope.pairs import TokenBatch, attention_cuda, cuda, launches, plain_tokens, quantile
 from headscope.pairs.attention import Scores
-from headscope.pairs.layer import prepare
 
 DEVICE, CLASSES = "cuda", 8
 PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sheet
@@ -48,35 +47,45 @@ def texts(count, size):
 
 
 class Observer:
-    """Stands where the capture of headscope stands: sees q, k and z of every layer."""
+    """Computes the statistics of every layer; takes results one layer behind, as a user would."""
 
     def __init__(self, batch, classes, pairs, attention, now):
         self.batch, self.classes, self.now = batch, classes, now
-        self.pairs, self.attention, self.pending = pairs, attention, []
+        self.pairs, self.attention, self.before = pairs, attention, []
 
-    def see(self, query, key, z):
+    def see(self, outputs):
+        found = []
         if self.pairs:
-            self.add(cuda.start(z, self.batch, (quantile(0.01),)))
+            found.append(cuda.start(outputs.z, self.batch, (quantile(0.01),)))
         if self.attention:
-            scores = Scores(query.shape[-1] ** -0.5)
-            self.add(attention_cuda.start(query, key, self.batch, self.classes, CLASSES, scores))
+            scores = Scores(outputs.scaling)
+            found.append(
+                attention_cuda.start(
+                    outputs.q,
+                    outputs.k,
+                    self.batch,
+                    self.classes,
+                    CLASSES,
+                    scores,
+                    normaliser=outputs.normaliser,
+                )
+            )
+        self.finish()
+        self.before = found
 
-    def add(self, pending):
-        self.pending.append(pending.result() if self.now else pending)
+    def finish(self):
+        if self.now:
+            for pending in self.before:
+                pending.result()
 
 
-OBSERVER = [None]
-
-
-def observed(module, query, key, value, attention_mask, **settings):
-    out, weights = sdpa_attention_forward(module, query, key, value, attention_mask, **settings)
-    if OBSERVER[0] is not None:
-        OBSERVER[0].see(query, key, out.transpose(1, 2))
-    return out, weights
-
-
-AttentionInterface.register("observed", observed)
-AttentionMaskInterface.register("observed", sdpa_mask)
+def run(model, ids, observer):
+    with torch.no_grad():
+        if observer is None:
+            return model(ids)
+        with capture(model, observer.see):
+            model(ids)
+        return observer.finish()
 
 
 def naive(z):
@@ -106,7 +115,7 @@ def seconds(function, rounds, warm=2):
 
 def model_of(size):
     torch.manual_seed(0)
-    config = BertConfig(max_position_embeddings=size, attn_implementation="observed")
+    config = BertConfig(max_position_embeddings=size, attn_implementation="sdpa")
     return BertModel(config, add_pooling_layer=False).to(DEVICE, torch.bfloat16).eval()
 
 
@@ -114,40 +123,31 @@ def beside_the_forward(count, size, rounds):
     model, (batch, classes) = model_of(size), texts(count, size)
     ids = torch.randint(1000, 30000, (count, size), device=DEVICE)
 
-    def forward(pairs=False, attention=False, results=False, now=False, also=None):
-        OBSERVER[0] = (
-            Observer(batch, classes, pairs, attention, now) if pairs or attention else None
-        )
-        if also:
-            OBSERVER[0] = types.SimpleNamespace(see=lambda q, k, z: also(z))
-        with torch.inference_mode():
-            model(ids)
-        if results:
-            for pending in OBSERVER[0].pending:
-                pending.result()
+    def way(pairs, attention, now=True):
+        return lambda: run(model, ids, Observer(batch, classes, pairs, attention, now))
 
-    long = size > 8192
+    naive_observer = types.SimpleNamespace(see=lambda outputs: naive(outputs.z), finish=int)
     ways = {
-        "plain forward": forward,
-        "+ pairs": lambda: forward(pairs=True, now=long),
-        "+ attention": lambda: forward(attention=True, now=long),
-        "+ both": lambda: forward(True, True, now=long),
-        "+ both, with results": lambda: forward(True, True, results=not long, now=long),
+        "plain forward": lambda: run(model, ids, None),
+        "+ pairs": way(True, False),
+        "+ attention": way(False, True),
+        "+ both": way(True, True),
+        "+ both, results left on the device": way(True, True, now=False),
     }
-    if not long:
-        ways["+ naive pairs"] = lambda: forward(also=naive)
+    if size <= 8192:
+        ways["+ naive pairs"] = lambda: run(model, ids, naive_observer)
     memory = {}
-    for name, way in ways.items():
-        way()
+    for name, each in ways.items():
+        each()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-        way()
+        each()
         torch.cuda.synchronize()
         memory[name] = torch.cuda.max_memory_allocated() / 2**30
     times = {name: [] for name in ways}
     for _ in range(rounds):
-        for name, way in ways.items():
-            times[name] += seconds(way, 1, warm=1 if name == "+ naive pairs" else 0)
+        for name, each in ways.items():
+            times[name] += seconds(each, 1, warm=1 if name == "+ naive pairs" else 0)
     plain = statistics.median(times["plain forward"])
     print(f"\n### {count} x {size:,} tokens\n")
     print("| | ms | multiple of the forward | peak memory, GiB |\n|---|---|---|---|")
@@ -155,74 +155,90 @@ def beside_the_forward(count, size, rounds):
         middle = statistics.median(found)
         print(f"| {name} | {middle * 1e3:.2f} | {middle / plain:.2f} | {memory[name]:.2f} |")
     sys.stdout.flush()
-    OBSERVER[0] = None
 
 
-def gpu_time(function, rounds=7):
-    function()
+def gpu_time(function, rounds=5):
+    """Milliseconds on the device alone: launches are recorded once and replayed."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        function()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
     found = []
     for _ in range(rounds):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        function()
+        graph.replay()
         end.record()
         torch.cuda.synchronize()
         found.append(begin.elapsed_time(end))
     return statistics.median(found)
 
 
-def where_the_time_goes(count, size, heads=12, d=64):
-    batch, classes = texts(count, size)
-    z = torch.randn(count, heads, size, d, device=DEVICE, dtype=torch.bfloat16)
+def launch_time(function, rounds=5):
+    """Milliseconds that the host spends on launching."""
+    function()
+    found = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        function()
+        found.append(time.perf_counter() - begun)
+    return statistics.median(found) * 1e3
+
+
+def a_layer(count, size):
+    """What the seventh layer of a BERT with random weights makes of random tokens."""
+    seen = []
+    with torch.no_grad(), capture(model_of(size), seen.append) as opened:
+        opened.model(torch.randint(1000, 30000, (count, size), device=DEVICE))
+    return seen[6]
+
+
+def where_the_time_goes(count, size):
+    (batch, classes), layer = texts(count, size), a_layer(count, size)
+    z, heads, d = layer.z, layer.z.shape[1], layer.z.shape[3]
     pending = cuda.start(z, batch, (quantile(0.01),))
-    layer, sums, text = pending.layer, pending.sums, pending.layer.text
-    chosen = layer.some(
-        slice(0, max(1, cuda.LIST_BYTES // (8 * (4 * (size * size // 200) + 4096))))
-    )
-    share = len(chosen.V) / len(layer.V)
-    levels = cuda._levels(sums.some(slice(0, len(chosen.V))), 0.01)
-    lists = launches.Lists(chosen, 4 * (size * size // 200) + 4096)
-    k = torch.full((len(chosen.V),), size * size // 200, device=DEVICE)
-    upwards = launches.count_levels(chosen, levels).flip(1).cumsum(1).flip(1)
-    at = (upwards[:, 1:] >= k[:, None]).sum(1)
-    edge = (levels[:, 0] + (at - 1.51) / levels[:, 1]).float()
-    lists.collect(edge)
-    counted = launches.Counted.nothing(chosen, sums.some(slice(0, len(chosen.V))), edge)
-    scores = Scores(d**-0.5)
+    seen, text, ranks = pending.layer, pending.layer.text, pending.ranks[0]
+    capacity = 5 * int(ranks.max()) // 2 + 4096
+    edges = launches.place_edges(seen, ranks, capacity)
+    lists = launches.Lists(seen, capacity)
+    lists.collect(edges.value)
+    counts = lists.count_rises(edges)
+    select = (edges, counts, ranks, pending.high[0].reach, pending.checks[1])
+    scores, attention = Scores(layer.scaling), (layer.q, layer.k, batch, classes, CLASSES)
     steps = {
-        "prepare": (lambda: prepare(z, text, "raw"), 1, 0),
-        "add_up": (lambda: launches.add_up(layer), 1, 1),
-        "count_levels": (lambda: launches.count_levels(chosen, levels), share, 1),
-        "collect": (lambda: lists.collect(edge), share, 1),
-        "select": (lambda: launches.select(lists, levels, at.int(), (k * 0 + 1).int()), share, 0),
-        "count_high": (lambda: counted.add(lists), share, 0),
-        "all pair kernels": (lambda: cuda.start(z, batch, (quantile(0.01),)), 1, 3),
-        "both attention kernels": (
-            lambda: attention_cuda.start(z, z, batch, classes, CLASSES, scores),
-            1,
-            4,
+        "measure": (lambda: launches.measure(z, text), 0),
+        "add_up": (lambda: launches.add_up(seen), 1),
+        "place_edges": (lambda: launches.place_edges(seen, ranks, capacity), 0),
+        "collect": (lambda: lists.collect(edges.value), 1),
+        "count_rises": (lambda: lists.count_rises(edges), 0),
+        "select": (lambda: lists.select(*select), 0),
+        "count_high": (lambda: pending.high[0].add(lists), 0),
+        "all pairs": (lambda: cuda.start(z, batch, (quantile(0.01),)), 2),
+        "attention": (
+            lambda: attention_cuda.start(*attention, scores, normaliser=layer.normaliser),
+            2,
         ),
+        "attention, normaliser too": (lambda: attention_cuda.start(*attention, scores), 4),
     }
     pairs = count * heads * size * (size - 1) / 2
     print(f"\n### One layer, {count} x {size:,} tokens, {heads} heads of {d}: {pairs:.3g} pairs\n")
-    print(f"listed {int(lists.found.sum()) / pairs / share:.2%} of the pairs")
-    print("| | ms | ps a pair | products, TFLOP/s | of the peak |\n|---|---|---|---|---|")
-    for name, (step, part, products) in steps.items():
-        took = gpu_time(step) / part
+    print(f"listed {int(lists.found.sum()) / pairs:.2%} of the pairs, {lists.number} lists a head,")
+    print(f"{int(pending.checks[1:].sum())} heads to do again")
+    print("| | device, ms | ps a pair | products, TFLOP/s | of the peak | host, ms |")
+    print("|---|---|---|---|---|---|")
+    for name, (step, products) in steps.items():
+        took = gpu_time(step)
         flops = products * pairs * 2 * d / (took * 1e-3)
         print(
             f"| {name} | {took:.3f} | {took * 1e9 / pairs:.2f} | {flops / 1e12:.0f} "
-            f"| {flops / PEAK_FLOPS:.1%} |",
+            f"| {flops / PEAK_FLOPS:.1%} | {launch_time(step):.3f} |",
             flush=True,
         )
-    for options in ({"num_warps": 4}, {"num_warps": 8, "maxnreg": 128}, {"num_warps": 8}):
-        usual = dict(launches.ADD_UP)
-        launches.ADD_UP.update(options)
-        print(
-            f"add_up with {options}: {gpu_time(lambda: launches.add_up(layer)):.3f} ms", flush=True
-        )
-        launches.ADD_UP.clear()
-        launches.ADD_UP.update(usual)
     read = z.numel() * z.element_size()
     print(f"reading z once takes {read / PEAK_BYTES * 1e3:.3f} ms at the memory's peak")
 
@@ -257,17 +273,16 @@ def main():
         f"transformers {transformers.__version__}, {time.strftime('%Y-%m-%d')}"
     )
     begun = time.perf_counter()
-    parts = [
-        lambda: where_the_time_goes(64, 512),
-        lambda: beside_the_forward(64, 512, 7),
-        lambda: beside_the_forward(8, 4096, 5),
-        lambda: where_the_time_goes(8, 4096),
-        lambda: beside_the_forward(1, 32768, 2),
-        growth,
-    ]
-    for part in parts:
+    parts = {
+        "steps": lambda: (where_the_time_goes(64, 512), where_the_time_goes(8, 4096)),
+        "short": lambda: beside_the_forward(64, 512, 7),
+        "middle": lambda: beside_the_forward(8, 4096, 5),
+        "long": lambda: beside_the_forward(1, 32768, 2),
+        "growth": growth,
+    }
+    for part in sys.argv[1:] or parts:
         try:
-            part()
+            parts[part]()
         except Exception as error:
             print(f"FAILED: {type(error).__name__}: {str(error)[:500]}", flush=True)
         print(f"({time.perf_counter() - begun:.0f} s so far)", flush=True)

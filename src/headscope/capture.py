@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AttentionInterface, PreTrainedModel
 
 from headscope.errors import CannotObserve
@@ -75,6 +76,7 @@ class HeadOutputs:
     mask: Tensor | None = None  # as the model made it; None where nothing is masked, or causal
     scaling: float | None = None
     attend: Callable[[Tensor, slice], Tensor] | None = None  # the model's own, given other v
+    normaliser: Tensor | None = None  # (batch, heads, tokens) log Σ exp of the rows, if it was made
 
     def weigh(self, columns: Tensor) -> Tensor:
         """Σ_j A_ij columns_j by the model's own attention function, without making A.
@@ -174,7 +176,13 @@ def _observed(
     **kwargs: Any,
 ) -> Any:
     """Call the model's attention function and show its result to every open capture."""
-    output, *rest = function(module, query, key, value, attention_mask, **kwargs)
+    if query.is_cuda:
+        with _Normaliser() as normaliser:  # type: ignore[no-untyped-call]
+            output, *rest = function(module, query, key, value, attention_mask, **kwargs)
+        found = normaliser.found
+    else:
+        output, *rest = function(module, query, key, value, attention_mask, **kwargs)
+        found = None
 
     def attend(values: Tensor, rows: slice) -> Tensor:
         some, mask, options = query, attention_mask, kwargs
@@ -191,12 +199,38 @@ def _observed(
         mask=attention_mask,
         scaling=kwargs.get("scaling"),
         attend=attend,
+        normaliser=found,
     )
     before = z = output.transpose(1, 2)  # (batch, heads, tokens, head size)
     for opened in _open.get():
         if module in opened.paths:
             z = opened.pass_on(outputs, module, z)
     return (output if z is before else z.transpose(1, 2).contiguous(), *rest)
+
+
+class _Normaliser(TorchDispatchMode):
+    """Keeps what attention kernels can make besides the head vectors: log Σ exp of every row.
+
+    Those of cuDNN and xFormers make it when asked to, and the same head vectors bit for bit.
+    """
+
+    found: Tensor | None = None
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        aten = torch.ops.aten
+        asked = (
+            aten._scaled_dot_product_cudnn_attention.default,
+            aten._scaled_dot_product_efficient_attention.default,
+        )
+        if func in asked:
+            args = (*args[:4], True, *args[5:])
+        out = func(*args, **(kwargs or {}))
+        if func in (*asked, aten._scaled_dot_product_flash_attention.default):
+            batch, heads, tokens = args[0].shape[:3]
+            self.found = out[1].reshape(batch, heads, -1)[..., :tokens]
+        return out
 
 
 def _some_rows(

@@ -94,7 +94,7 @@ def assemble(
     chance = batch.remember(("pairs", special), lambda: chance_pairs(batch_chance(batch, special)))
     count = chance.count[:, None]  # (B, 1)
     once, twice = 2 * numbers.exponent, 4 * numbers.exponent  # (B, H)
-    shift = numbers.shift  # (B, H)
+    shift, scaled = numbers.shift, bool(numbers.exponent.any())  # (B, H)
 
     def unshifted(
         pairs: npt.NDArray[Any], about: Values, total: Values, square: Values
@@ -103,8 +103,8 @@ def assemble(
         extra = (None,) * (total.ndim - 2)
         up, up2 = once[(..., *extra)], twice[(..., *extra)]
         plain = total + pairs * about
-        squared = square + 2 * about * total + pairs * about**2
-        return np.ldexp(plain, up), np.ldexp(np.maximum(squared, 0), up2)
+        squared = np.maximum(square + 2 * about * total + pairs * about**2, 0)
+        return (np.ldexp(plain, up), np.ldexp(squared, up2)) if scaled else (plain, squared)
 
     total, square = numbers.sums.sum(-1), numbers.squares.sum(-1)  # (B, H)
     mean, variance = mean_and_variance(count, shift, total, square, numbers.extremes)
@@ -112,8 +112,9 @@ def assemble(
     by_distance = unshifted(
         chance.by_distance[:, None], shift[..., None], numbers.sums, numbers.squares
     )
-    far, near = numbers.unrelated, np.stack([total, square], -1) - numbers.unrelated  # (B, H, 2)
     apart = chance.unrelated[:, None]  # (B, 1)
+    far = np.where(apart[..., None] > 0, numbers.unrelated, 0)  # (B, H, 2)
+    near = np.stack([total, square], -1) - far  # (B, H, 2)
     unrelated = unshifted(apart, shift, far[..., 0], far[..., 1])
     related = unshifted(count - apart, shift, near[..., 0], np.maximum(near[..., 1], 0))
 

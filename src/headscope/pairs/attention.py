@@ -81,6 +81,7 @@ def attention_statistics(
     mask: "Tensor | None" = None,
     softcap: float | None = None,
     sinks: "Tensor | None" = None,
+    normaliser: "Tensor | None" = None,
     backend: "Backend" = "auto",
     layer: str | None = None,
 ) -> AttentionStatistics:
@@ -91,6 +92,8 @@ def attention_statistics(
     classes: the class of every token of every text, 0 to `number_of_classes` - 1.
     mask: broadcast to (B, H, S, S); where boolean, true means "attends"; otherwise added.
     sinks: one score a head (H,).
+    normaliser: log Σ exp of the rows (B, H, S), where the model's own attention call gave it; the
+        cuda backend then need not compute it again.
     """
     batch = tokens if isinstance(tokens, TokenBatch) else TokenBatch(tokens)
     longest = max(batch.lengths, default=0)
@@ -117,8 +120,11 @@ def attention_statistics(
     )
     chosen = backend if backend != "auto" else "cuda" if query.is_cuda else "cpu"
     if chosen == "cuda":
-        from headscope.pairs.attention_cuda import attention_statistics as compute
-    elif chosen == "cpu":
+        from headscope.pairs import attention_cuda
+
+        options = (number_of_classes, scores, mask, sinks, layer, normaliser)
+        return attention_cuda.attention_statistics(query, key, batch, classes, *options)
+    if chosen == "cpu":
         from headscope.pairs.attention_cpu import attention_statistics as compute
     else:
         from headscope.pairs.attention_reference import attention_statistics as compute

@@ -1,8 +1,8 @@
-"""The Triton kernels of the attention statistics: two passes over tiles of scores in registers.
+"""The Triton kernels of the attention statistics: one pass over tiles of scores in registers.
 
-The first goes along rows and finds each row's normaliser, entropy and maximum; the second goes
-along columns and adds up normalised weights by the class of the row. Scores are in units of log 2.
-Program axis 1 is the head of a text (bh = b · H + h).
+With the normaliser of every row at hand (the model's own attention call can give it, and
+`normalise` finds it otherwise), each weight is made once and used for everything. Scores are in
+units of log 2. Program axis 1 is the head of a text (bh = b · H + h).
 """
 
 # mypy: ignore-errors
@@ -11,17 +11,10 @@ Program axis 1 is the head of a text (bh = b · H + h).
 import triton
 import triton.language as tl
 
-TILE = 64
+from headscope.pairs.tiles import exp2, vectors
+
 LOG2E: tl.constexpr = tl.constexpr(1.4426950408889634)
 MASKED: tl.constexpr = tl.constexpr(-1.0e30)
-
-
-@triton.jit
-def _load(X, start, i, size, stride, d, D: tl.constexpr):
-    """The vectors of tokens i, (T, D), of a head that starts at `start`; zero outside the text."""
-    k = tl.arange(0, D)
-    inside = (i[:, None] >= 0) & (i[:, None] < size) & (k[None, :] < d)
-    return tl.load(X + start + i[:, None] * stride + k[None, :], mask=inside, other=0)
 
 
 @triton.jit
@@ -42,7 +35,7 @@ def _shape(
     """From scalar products (already scaled) of tokens i and j to scores in units of log 2."""
     if CAP:
         # tanh by one exponential: tanh(x) = 1 - 2 / (1 + exp(2 x))
-        s = softcap * (1.0 - 2.0 / (1.0 + tl.exp2(s * (2.0 * LOG2E / softcap))))
+        s = softcap * (1.0 - 2.0 / (1.0 + exp2(s * (2.0 * LOG2E / softcap))))
     allowed = (j >= 0) & (j < size)
     if WINDOW:
         allowed = allowed & (tl.abs(j - i) < window)
@@ -55,14 +48,13 @@ def _shape(
 
 
 @triton.jit(do_not_specialize=["S", "window", "H", "shared", "m_text", "m_head", "m_row"])
-def rows(
+def normalise(
     Q,
     K,
     M,  # additive mask, or nothing
     sinks,  # (H,) float32, or nothing
     lengths,  # (B,) int32
     normaliser,  # (BH, S) float32 out: log2 of the sum of the row
-    by_row,  # (BH, 5, S) float32 out: entropy, maximum, own, previous, next
     q_text,
     q_head,
     q_token,
@@ -79,6 +71,7 @@ def rows(
     shared,  # query heads for one key head
     S,
     d,
+    ROWS: tl.constexpr,
     T: tl.constexpr,
     D: tl.constexpr,
     CAUSAL: tl.constexpr,
@@ -88,79 +81,51 @@ def rows(
     SINK: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """One block of rows against all keys that they may attend to."""
+    """The normaliser of a block of rows."""
     block, bh = tl.program_id(0), tl.program_id(1)
     text, head = bh // H, bh % H
     size = tl.load(lengths + text)
     q_start = text.to(tl.int64) * q_text + head * q_head
     k_start = text.to(tl.int64) * k_text + (head // shared) * k_head
     mask = M + text.to(tl.int64) * m_text + head * m_head
-    i = block * T + tl.arange(0, T)
-    q = _load(Q, q_start, i, size, q_token, d, D)
-    highest = tl.full((T,), MASKED * LOG2E, tl.float32)
-    total = tl.zeros((T,), tl.float32)
-    moment = tl.zeros((T,), tl.float32)
-    first = tl.maximum(block * T - window + 1, 0) // T
-    end = tl.minimum((block + 1) * T + window, size)
+    i = block * ROWS + tl.arange(0, ROWS)
+    q = vectors(Q, q_start, i, size, q_token, d, D)
+    highest = tl.full((ROWS,), MASKED * LOG2E, tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    first = tl.maximum(block * ROWS - window + 1, 0) // T
+    end = tl.minimum((block + 1) * ROWS + window, size)
     if CAUSAL:
-        end = tl.minimum((block + 1) * T, size)
+        end = tl.minimum((block + 1) * ROWS, size)
     for other in range(first, tl.cdiv(end, T)):
         j = other * T + tl.arange(0, T)
-        k = _load(K, k_start, j, size, k_token, d, D)
+        k = vectors(K, k_start, j, size, k_token, d, D)
         s = scaling * tl.dot(q, tl.trans(k), input_precision=PRECISION, out_dtype=tl.float32)
         s = _shape(
             s, i[:, None], j[None, :], size, mask, m_row, softcap, window, CAUSAL, WINDOW, MASK, CAP
         )
         risen = tl.maximum(highest, tl.max(s, 1))
-        below = s - risen[:, None]  # (T, T)
-        weight = tl.exp2(below)
-        less = tl.exp2(highest - risen)
-        moment = less * (moment + total * (highest - risen)) + tl.sum(weight * below, 1)
-        total = less * total + tl.sum(weight, 1)
+        total = exp2(highest - risen) * total + tl.sum(exp2(s - risen[:, None]), 1)
         highest = risen
-    everything = total
     if SINK:
-        everything += tl.exp2(tl.load(sinks + head) * LOG2E - highest)
-    level = highest + tl.log2(everything)  # (T,)
-    share = total / everything
-    entropy = ((level - highest) * share - moment / everything) / LOG2E
-    here = i < size
-    out = by_row + bh.to(tl.int64) * 5 * S + i
-    tl.store(normaliser + bh * S + i, level, mask=here)
-    tl.store(out, entropy, mask=here)
-    tl.store(out + S, tl.exp2(highest - level), mask=here)
-    for place in tl.static_range(3):
-        j = i if place == 0 else i - 1 if place == 1 else i + 1
-        k = _load(K, k_start, j, size, k_token, d, D)
-        s = scaling * tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)
-        s = _shape(s, i, j, size, mask, m_row, softcap, window, CAUSAL, WINDOW, MASK, CAP)
-        weight = tl.where(s > MASKED * LOG2E, tl.exp2(s - level), 0.0)
-        tl.store(out + (2 + place) * S, weight, mask=here)
-
-
-@triton.jit
-def _by_class(kinds, weight):
-    """Sum weights (T, T) over the rows of each class, kinds (C, T).
-
-    In two parts of 11 bits each, on tensor cores; times 4096, so that small weights keep theirs.
-    """
-    large = weight * 4096.0
-    coarse = large.to(tl.float16)
-    fine = (large - coarse.to(tl.float32)).to(tl.float16)
-    return (tl.dot(kinds, coarse) + tl.dot(kinds, fine)) * (1.0 / 4096.0)  # (C, T)
+        total += exp2(tl.load(sinks + head) * LOG2E - highest)
+    tl.store(normaliser + bh * S + i, highest + tl.log2(total), mask=i < size)
 
 
 @triton.jit(do_not_specialize=["S", "window", "H", "shared", "m_text", "m_head", "m_row", "blocks"])
-def columns(
+def add_up(
     Q,
     K,
     M,
     lengths,
-    normaliser,  # (BH, S) float32
+    normaliser,  # (BH, S) float32, in units of 1 / level_unit
     classes,  # (B, S) int32
+    members,  # (B, S, C) float16, 1 for the class of a token
     sentence,  # (B, S) int32
-    near,  # (B, blocks, blocks) int32, 1 where two blocks may share a sentence
-    received,  # (BH, 2, C, S) float32 out: from rows of each class; from the same sentence only
+    low,  # (B, blocks of T) int32, the smallest sentence number of a block of keys
+    high,  # (B, blocks of T) int32, the largest
+    sums,  # (BH, row blocks, C, 2 C) float32 out: by class of the row: mass by class, six sums
+    columns,  # (BH, S) int64 in and out: times 2**32
+    level_unit,
     q_text,
     q_head,
     q_token,
@@ -178,6 +143,7 @@ def columns(
     S,
     d,
     blocks,
+    ROWS: tl.constexpr,
     T: tl.constexpr,
     D: tl.constexpr,
     C: tl.constexpr,
@@ -185,41 +151,99 @@ def columns(
     WINDOW: tl.constexpr,
     MASK: tl.constexpr,
     CAP: tl.constexpr,
+    FINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """One block of columns against all rows that may attend to them."""
+    """All sums over a block of rows, and what the rows add to the columns."""
     block, bh = tl.program_id(0), tl.program_id(1)
     text, head = bh // H, bh % H
     size = tl.load(lengths + text)
     q_start = text.to(tl.int64) * q_text + head * q_head
     k_start = text.to(tl.int64) * k_text + (head // shared) * k_head
     mask = M + text.to(tl.int64) * m_text + head * m_head
-    j = block * T + tl.arange(0, T)
-    k = _load(K, k_start, j, size, k_token, d, D)
-    sentence_j = tl.load(sentence + text * S + j, mask=j < S, other=-1)
-    everywhere = tl.zeros((C, T), tl.float32)
-    inside = tl.zeros((C, T), tl.float32)
-    first = tl.maximum(block * T - window + 1, 0) // T
+    i = block * ROWS + tl.arange(0, ROWS)
+    here = i < size
+    q = vectors(Q, q_start, i, size, q_token, d, D)
+    # Rows beyond the text get weights of 0.
+    level = tl.load(normaliser + bh * S + i, mask=here, other=1.0e30) * level_unit
+    sentence_i = tl.load(sentence + text * S + i, mask=here, other=-2)
+    lowest = tl.min(tl.where(here, sentence_i, 2147483647))
+    highest = tl.max(sentence_i)
+    kind = tl.arange(0, C)
+    ones = tl.full((16, ROWS), 1.0, tl.float16)
+    mass = tl.zeros((ROWS, C), tl.float32)
+    entropy = tl.zeros((ROWS,), tl.float32)
+    most = tl.full((ROWS,), MASKED, tl.float32)
+    inside = tl.zeros((ROWS,), tl.float32)
+    first = tl.maximum(block * ROWS - window + 1, 0) // T
+    end = tl.minimum((block + 1) * ROWS + window, size)
     if CAUSAL:
-        first = block
-    end = tl.minimum((block + 1) * T + window, size)
+        end = tl.minimum((block + 1) * ROWS, size)
     for other in range(first, tl.cdiv(end, T)):
-        i = other * T + tl.arange(0, T)
-        q = _load(Q, q_start, i, size, q_token, d, D)
-        s = scaling * tl.dot(q, tl.trans(k), input_precision=PRECISION, out_dtype=tl.float32)
-        s = _shape(
-            s, i[:, None], j[None, :], size, mask, m_row, softcap, window, CAUSAL, WINDOW, MASK, CAP
-        )
-        level = tl.load(normaliser + bh * S + i, mask=i < size, other=1.0e30)
-        weight = tl.exp2(s - level[:, None])  # (T, T)
-        kind = tl.load(classes + text * S + i, mask=i < size, other=-1)
-        kinds = (tl.arange(0, C)[:, None] == kind[None, :]).to(tl.float16)  # (C, T)
-        everywhere += _by_class(kinds, weight)
-        if tl.load(near + (text * blocks + other) * blocks + block) != 0:
-            sentence_i = tl.load(sentence + text * S + i, mask=i < S, other=-2)
+        j = other * T + tl.arange(0, T)
+        k = vectors(K, k_start, j, size, k_token, d, D)
+        s = tl.dot(q, tl.trans(k), input_precision=PRECISION, out_dtype=tl.float32)
+        if CAUSAL or WINDOW or MASK or CAP:
+            s = _shape(
+                scaling * s,
+                i[:, None],
+                j[None, :],
+                size,
+                mask,
+                m_row,
+                softcap,
+                window,
+                CAUSAL,
+                WINDOW,
+                MASK,
+                CAP,
+            )
+            t = s - level[:, None]
+        else:
+            t = s * (scaling * LOG2E) - level[:, None]
+            if (other + 1) * T > size:
+                t = tl.where((j < size)[None, :], t, MASKED)
+        weight = exp2(t)  # (ROWS, T)
+        entropy += tl.sum(weight * t, 1)
+        most = tl.maximum(most, tl.max(t, 1))
+        kinds = tl.load(
+            members + (text * S + j[:, None]) * C + kind[None, :],
+            mask=(j[:, None] < size) & (kind[None, :] >= 0),
+            other=0.0,
+        )  # (T, C)
+        # On tensor cores, rounded to 11 bits: four times finer than a bfloat16 model rounds its own
+        # weights; for float32 second products add 11 more. Times 4096, for the small ones.
+        large = weight * 4096.0
+        coarse = large.to(tl.float16)
+        mass += tl.dot(coarse, kinds)
+        received = tl.dot(ones, coarse)  # (16, T) all rows equal
+        if FINE:
+            fine = (large - coarse.to(tl.float32)).to(tl.float16)
+            mass += tl.dot(fine, kinds)
+            received += tl.dot(ones, fine)
+        place = text * blocks + other
+        if (tl.load(low + place) <= highest) & (tl.load(high + place) >= lowest):
+            sentence_j = tl.load(sentence + text * S + j, mask=j < S, other=-1)
             same = sentence_i[:, None] == sentence_j[None, :]
-            inside += _by_class(kinds, tl.where(same, weight, 0.0))
-    out = received + (bh.to(tl.int64) * 2 * C + tl.arange(0, C)[:, None]) * S + j[None, :]
-    there = (tl.arange(0, C)[:, None] >= 0) & (j[None, :] < size)
-    tl.store(out, everywhere, mask=there)
-    tl.store(out + C * S, inside, mask=there)
+            inside += tl.sum(tl.where(same, weight, 0.0), 1)
+        whole = (tl.max(received, 0) * 1048576.0).to(tl.int64)  # in all times 2**32
+        tl.atomic_add(columns + bh * S + j, whole, mask=j < size, sem="relaxed")
+    out = sums + ((bh * tl.num_programs(0) + block) * C).to(tl.int64) * 2 * C
+    own = tl.load(classes + text * S + i, mask=here, other=-1)
+    rows = (kind[:, None] == own[None, :]).to(tl.float32)  # (C, ROWS)
+    by_row = tl.zeros((ROWS, C), tl.float32)
+    by_row = tl.where(kind[None, :] == 0, -entropy[:, None] / LOG2E, by_row)
+    by_row = tl.where(kind[None, :] == 1, exp2(most)[:, None], by_row)
+    for place in tl.static_range(3):
+        j = i if place == 0 else i - 1 if place == 1 else i + 1
+        k = vectors(K, k_start, j, size, k_token, d, D)
+        s = scaling * tl.sum(q.to(tl.float32) * k.to(tl.float32), 1)
+        s = _shape(s, i, j, size, mask, m_row, softcap, window, CAUSAL, WINDOW, MASK, CAP)
+        weight = tl.where(s > MASKED * LOG2E, exp2(s - level), 0.0)
+        by_row = tl.where(kind[None, :] == 2 + place, weight[:, None], by_row)
+    by_row = tl.where(kind[None, :] == 5, inside[:, None], by_row)
+    by_row = tl.where(here[:, None], by_row, 0.0)
+    mass = tl.where(here[:, None], mass * (1.0 / 4096.0), 0.0)
+    place = out + kind[:, None] * 2 * C + kind[None, :]
+    tl.store(place, tl.dot(rows, mass, input_precision="tf32x3"))
+    tl.store(place + C, tl.dot(rows, by_row, input_precision="tf32x3"))

@@ -1,17 +1,19 @@
 """The pair statistics on a CUDA device, for all heads and texts of a layer at once.
 
-For `quantile`, one pass over tiles counts the pairs of each of 31 levels of C, one lists the pairs
-from the level of the threshold upwards (a little more than the high pairs), and the exact threshold
-and every count come from the list. Other rules know their threshold and list the pairs that reach
-it. Where a list would not fit, which takes many equal similarities or a very wide rule, thresholds
-are found bit by bit and the pairs listed a few rows at a time: slower, and as exact.
+One pass over the tiles of C adds up. For `quantile`, a sample says about where the threshold lies;
+a second pass lists the pairs from a little below it on, and the exact threshold and every count
+come from the list. Other rules know their threshold and list the pairs that reach it. Where a list
+was too short or the sample misled, which takes many equal similarities or a very wide rule,
+thresholds are found bit by bit and the pairs listed a few rows at a time: slower, and as exact.
 The same kernels run on a CPU under Triton's interpreter (TRITON_INTERPRET=1), for tests.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -19,17 +21,17 @@ from headscope.pairs import launches
 from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assemble
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import DISTANCE_BINS
+from headscope.pairs.host import to_host
 from headscope.pairs.launches import NO_PAIR, Counted, Lists, Sums
-from headscope.pairs.layer import Layer, TextTensors, prepare, tile_of
+from headscope.pairs.layer import BINS, SHARE_UNIT, Layer, TextTensors, read, tile_of
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import PairStatistics, TopPairs, Values
-from headscope.pairs.tiles import BINS
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
 LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
-LIST_BYTES = 2**28  # of pairs listed at once
-WIDE = 0.05  # beyond this share of the pairs, levels begin at the smallest similarity
+LIST_BYTES = 3 * 2**26  # of pairs listed at once
+SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
 
 
 def pair_statistics(
@@ -57,20 +59,40 @@ class Pending:
     name: str | None  # of the layer
     layer: Layer
     sums: Sums
-    ranks: tuple[Tensor | None, ...]  # (BH,) for each quantile rule, and last for the top pairs
+    ranks: tuple[Tensor | None, ...]  # (B,) for each quantile rule, and last for the top pairs
     high: tuple[Counted, ...]  # for each rule
     best: Tensor  # (BH, N) the top pairs
-    overflow: Tensor  # (BH, rules + 1) whether a list was too short, last for the top pairs
+    checks: Tensor  # (1 + rules + 1, BH) the largest |z|; then whether a list was too short
+    exponent: Tensor | None = None  # (B, H) of a scale, where vectors are too large or too small
 
     def result(self) -> PairStatistics:
         """Wait for the numbers, and do again what did not fit."""
-        heads = len(self.layer.V) // max(len(self.batch), 1)
-        refuse_not_finite((self.layer.finite > 0).view(-1, heads).cpu(), self.name)
-        for n, too_many in enumerate(self.overflow.cpu().T):
-            if bool(too_many.any()):
-                _redo(self, n, torch.nonzero(too_many)[:, 0].to(self.layer.V.device))
-        numbers = _to_host(self, (len(self.batch), heads))
+        shape = (len(self.batch), self.layer.z.shape[1])
+        checks, *found = to_host([self.checks, *_results(self)])
+        largest = torch.from_numpy(checks[0].reshape(shape))
+        refuse_not_finite(largest.isfinite(), self.name)
+        extreme = (largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))
+        if self.exponent is None and bool(extreme.any()):
+            return self._scaled(largest).result()
+        if checks[1:].any():
+            for n, too_many in enumerate(checks[1:]):
+                if too_many.any():
+                    which = torch.from_numpy(np.flatnonzero(too_many))
+                    _redo(self, n, which.to(self.layer.z.device))
+            found = to_host(_results(self))
+        numbers = _numbers(self, found, shape)
         return assemble(self.batch, self.rules, numbers, self.reading, self.special)
+
+    def _scaled(self, largest: Tensor) -> "Pending":
+        """The same again with the vectors of each head scaled by a power of two, (B, H)."""
+        z, exponent = self.layer.z, torch.frexp(largest).exponent
+        # In two steps, for one factor alone can be too large for a float32.
+        half = (-exponent // 2).to(z.device)[..., None, None]
+        rest = -exponent.to(z.device)[..., None, None] - half
+        z = torch.ldexp(torch.ldexp(z.float(), half), rest)
+        top, name = self.best.shape[1], self.name
+        again = start(z, self.batch, self.rules, special=self.special, top=top, layer=name)
+        return replace(again, reading=self.reading, exponent=exponent)
 
 
 def start(
@@ -87,32 +109,32 @@ def start(
     longest = int(max(batch.lengths, default=0))
     if longest > LONGEST:
         raise ValueError(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
-    where = str(z.device)
-    tile = tile_of(z, reading)
+    where, tile = str(z.device), tile_of(z if reading == "raw" else z.float())
     text = batch.remember(
         ("cuda", special, where, tile), lambda: TextTensors(batch, special, z.device, tile)
     )
-    vectors = prepare(z, text, reading)
+    vectors = launches.measure(read(z, text, reading), text)
     sums = launches.add_up(vectors)
 
     def ranks_of(rule: Rule | None) -> Tensor | None:
         if rule is not None and not isinstance(rule, Quantile):
             return None
         numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts]
-        ranks = batch.remember(
-            ("ranks", rule, top, special, where), lambda: torch.tensor(numbers, device=z.device)
+        return batch.remember(
+            ("ranks", rule, top, special, where),
+            lambda: torch.tensor(numbers, device=z.device, dtype=torch.int32),
         )
-        return ranks[vectors.texts]  # (BH,)
 
     ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
     high = tuple(Counted.nothing(vectors, sums, _reach(rule, vectors, sums)) for rule in rules)
-    best = vectors.new(top, dtype=torch.int64, fill=NO_PAIR)
-    overflow = vectors.new(len(ranks), dtype=torch.bool)
+    best = torch.full((vectors.number, top), NO_PAIR, device=z.device)
+    checks = torch.zeros(1 + len(ranks), vectors.number, device=z.device)
+    checks[0] = vectors.largest
     pending = Pending(
-        batch, tuple(rules), reading, special, layer, vectors, sums, ranks, high, best, overflow
+        batch, tuple(rules), reading, special, layer, vectors, sums, ranks, high, best, checks
     )
     most = max([top, *(_most(rule, max(text.counts)) for rule in rules)])
-    _list_and_count(pending, min(4 * most + 4096, max(text.counts) + 1))
+    _list_and_count(pending, min(5 * most // 2 + 4096, max(text.counts) + 1))
     return pending
 
 
@@ -125,7 +147,7 @@ def _reach(rule: Rule, layer: Layer, sums: Sums) -> Tensor:
     """The threshold of a rule, (BH,) or (BH, S); room for it where it has to be searched for."""
     match rule:
         case Quantile():
-            return layer.new(dtype=torch.float32)
+            return layer.new()
         case Peak(f):
             return launches.round_up(f * sums.extremes[:, 1])
         case Sigma(k):
@@ -137,63 +159,47 @@ def _reach(rule: Rule, layer: Layer, sums: Sums) -> Tensor:
 def _list_and_count(pending: Pending, capacity: int) -> None:
     """List the pairs of as many heads at once as there is room for, and count them."""
     layer, together = pending.layer, max(1, LIST_BYTES // (8 * capacity))
-    searched = [(n, k) for n, k in enumerate(pending.ranks) if k is not None]
-    widest = max([0.0, *(rule.q for rule in pending.rules if isinstance(rule, Quantile))])
-    for begin in range(0, len(layer.V), together):
-        heads = slice(begin, begin + together)
-        some, sums = layer.some(heads), pending.sums.some(heads)
-        lists = Lists(some, capacity)
+    searched = [(n, ranks) for n, ranks in enumerate(pending.ranks) if ranks is not None]
+    if searched:
+        largest = searched[0][1]
+        for _, ranks in searched[1:]:
+            largest = torch.maximum(largest, ranks)
+        edges = launches.place_edges(layer, largest, capacity)
+    for begin in range(0, layer.number, together):
+        own = slice(begin, begin + together)
+        lists = Lists(layer.some(layer.heads[own]), capacity)
         if searched:
-            levels = _levels(sums, widest)
-            upwards = launches.count_levels(some, levels).flip(1).cumsum(1).flip(1)  # (BH, BINS)
-            chosen = {n: (upwards[:, 1:] >= k[heads, None]).sum(1) for n, k in searched}
-            lowest = torch.stack(list(chosen.values())).amin(0).clamp(min=1)  # (BH,)
-            # Half a level down, and a little for rounding.
-            edge = levels[:, 0] + (lowest - 1.51) / levels[:, 1]
-            lists.collect(edge.float())
-            above = torch.nn.functional.pad(upwards, (0, 1))  # (BH, BINS + 1)
-            for n, k in searched:
-                at = chosen[n]
-                rank = k[heads] - above.gather(1, at[:, None] + 1)[:, 0]
-                pending.overflow[heads, n] = (at == 0) | (lists.found > capacity)
-                if n == len(pending.rules):
-                    pending.best[heads] = lists.best(pending.best[heads])
-                    continue
-                counted = pending.high[n].some(heads)
-                counted.reach.copy_(launches.select(lists, levels, at.int(), rank.int()))
-                counted.add(lists)
-        for n, ranks in enumerate(pending.ranks[: len(pending.rules)]):
-            if ranks is None:
-                counted = pending.high[n].some(heads)
-                lists.collect(counted.reach)
-                pending.overflow[heads, n] = lists.found > capacity
-                counted.add(lists)
-
-
-def _levels(sums: Sums, widest: float) -> Tensor:
-    """Where levels begin and how many there are to a unit of C, (BH, 2)."""
-    low, high = sums.extremes[:, 0], sums.extremes[:, 1]
-    if widest <= WIDE:
-        low = torch.minimum(torch.maximum(sums.mean, sums.variance.sqrt() / 4), high)
-    low = low.float()
-    span = high.float() - low
-    scale = torch.where(span > 0, (BINS - 2) / span.clamp(min=1e-30), 1.0)
-    return torch.stack([low, scale], 1)
+            lists.collect(edges.value)
+            counts = lists.count_rises(edges)
+            for n, ranks in searched:
+                top = n == len(pending.rules)
+                reach = layer.new() if top else pending.high[n].reach
+                lists.select(edges, counts, ranks, reach, pending.checks[1 + n])
+                if top:
+                    pending.best[own] = lists.best(pending.best[own])
+                else:
+                    pending.high[n].add(lists)
+        for n, rank in enumerate(pending.ranks[: len(pending.rules)]):
+            if rank is None:
+                lists.collect(pending.high[n].reach)
+                pending.checks[1 + n, own] = lists.overflow()
+                pending.high[n].add(lists)
 
 
 def _redo(pending: Pending, n: int, which: Tensor) -> None:
     """Count one rule again for some heads, a few rows at a time so that every list fits."""
-    layer, ranks = pending.layer.some(which), pending.ranks[n]
-    reach = None if ranks is None else launches.kth_largest(layer, ranks[which])
-    is_top = n == len(pending.rules)
-    if reach is None:
-        reach = pending.high[n].reach[which]
-    counted = Counted.nothing(layer, pending.sums.some(which), reach)
-    rows = layer.text.tile * layer.text.size
-    blocks = max(1, min(layer.text.blocks, LIST_BYTES // (16 * rows * len(which))))
-    lists, best = Lists(layer, blocks * rows), torch.full_like(pending.best[which], NO_PAIR)
-    for first in range(0, layer.text.blocks, blocks):
-        lists.collect(reach, first, min(blocks, layer.text.blocks - first))
+    layer, ranks, is_top = pending.layer.some(which), pending.ranks[n], n == len(pending.rules)
+    reach = layer.new() if is_top else pending.high[n].reach.clone()
+    if ranks is not None:
+        reach[which] = launches.kth_largest(layer, ranks[which // layer.z.shape[1]])
+    counted = Counted.nothing(layer, pending.sums, reach)
+    size, blocks = layer.text.size, layer.text.blocks
+    # A row has at most this many pairs in one list.
+    each = layer.text.tile * launches.MOST_LISTS * -(-size // launches.MOST_LISTS)
+    together = max(1, min(blocks, LIST_BYTES // (8 * each * len(which))))
+    lists, best = Lists(layer, together * each), torch.full_like(pending.best[which], NO_PAIR)
+    for first in range(0, blocks, together):
+        lists.collect(reach, first, min(together, blocks - first))
         if is_top:
             best = lists.best(best)
         else:
@@ -204,44 +210,59 @@ def _redo(pending: Pending, n: int, which: Tensor) -> None:
         pending.high[n].put(which, counted)
 
 
-def _to_host(pending: Pending, shape: tuple[int, int]) -> PairNumbers:
-    """Bring all numbers over in one copy; counts are whole numbers below 2**53."""
-    layer, text, sums = pending.layer, pending.layer.text, pending.sums
-    packed = [layer.exponent[:, None], layer.shift[:, None], sums.binned.flatten(1)]
-    packed += [sums.unrelated, sums.extremes]
+def _results(pending: Pending) -> list[Tensor]:
+    """Everything the host wants, most of it as float64: counts are whole numbers below 2**53."""
+    layer, sums = pending.layer, pending.sums
+    packed = [layer.shift[:, None], sums.binned.flatten(1), sums.ends[:, :4], sums.unit[:, None]]
     for counted in pending.high:
-        spread = counted.by_distance.double()  # (BH, S)
-        expected = (spread * text.inside_share[layer.texts]).sum(1, keepdim=True)
         reach = counted.reach if counted.reach.ndim == 1 else counted.reach[:, 0]
-        packed += [reach[:, None], counted.counters[:, :COUNTERS], spread @ text.bins, expected]
-        packed += [counted.sums.double() / counted.unit.double()[:, None]]
-    flat = torch.cat([part.double() for part in packed], 1).cpu().numpy()  # (BH, …)
-    parts = iter(np.split(flat, np.cumsum([part.shape[1] for part in packed])[:-1], axis=1))
+        packed += [reach[:, None], counted.counters, counted.by_bin, counted.expected[:, None]]
+    flat = torch.cat([part.double() for part in packed], 1)  # (BH, …)
+    return [flat, *(counted.taking_part for counted in pending.high), pending.best]
+
+
+def _numbers(
+    pending: Pending, found: Sequence[npt.NDArray[Any]], shape: tuple[int, int]
+) -> PairNumbers:
+    """Give the numbers of `_results` their names."""
+    flat, *taking_part, best = found
+    at = 0
 
     def take(*more: int) -> Values:
-        return next(parts).reshape(*shape, *more)
+        nonlocal at
+        begin, at = at, at + int(np.prod(more, dtype=int))
+        return flat[:, begin:at].reshape(*shape, *more)
 
-    exponent, shift, binned = take().astype(np.int32), take(), take(2, DISTANCE_BINS)
-    unrelated, extremes = take(2), take(2)
-    high = tuple(
-        HighNumbers(
-            reach=take(),
-            counters=take(COUNTERS).astype(np.int64),
-            by_distance=take(DISTANCE_BINS).astype(np.int64),
-            expected=take(),
-            sums=take(2),
-            taking_part=counted.taking_part.cpu().numpy().reshape(*shape, -1),
+    shift, binned, ends, unit = take(), take(2, BINS)[..., :DISTANCE_BINS], take(4), take()
+    high = []
+    for taken in taking_part:
+        reach, counters, by_bin, expected = take(), take(8), take(BINS), take()
+        high.append(
+            HighNumbers(
+                reach=reach,
+                counters=counters[..., :COUNTERS].astype(np.int64),
+                by_distance=by_bin[..., :DISTANCE_BINS].astype(np.int64),
+                expected=expected / SHARE_UNIT,
+                sums=counters[..., COUNTERS:] / unit[..., None],
+                taking_part=taken.reshape(*shape, -1),
+            )
         )
-        for counted in pending.high
+    exponent = torch.zeros(shape, dtype=torch.int32)
+    return PairNumbers(
+        exponent=(exponent if pending.exponent is None else pending.exponent).numpy(),
+        shift=shift,
+        sums=binned[:, :, 0],
+        squares=binned[:, :, 1],
+        unrelated=binned.sum(-1) - ends[..., :2],
+        extremes=ends[..., 2:],
+        high=tuple(high),
+        top=_top_pairs(best, pending.layer.text.size, shape) if best.shape[1] else None,
     )
-    top = _top_pairs(pending.best, text.size, shape) if pending.best.shape[1] else None
-    sides = (binned[:, :, 0], binned[:, :, 1])
-    return PairNumbers(exponent, shift, *sides, unrelated, extremes, high, top)
 
 
-def _top_pairs(best: Tensor, size: int, shape: tuple[int, int]) -> TopPairs:
+def _top_pairs(best: npt.NDArray[np.int64], size: int, shape: tuple[int, int]) -> TopPairs:
     """Read positions and values from the sortable numbers of `Lists.best`."""
-    order = best.cpu().numpy().reshape(*shape, -1)  # (B, H, N)
+    order = best.reshape(*shape, -1)  # (B, H, N)
     missing = order == NO_PAIR
     place = order & 0xFFFFFFFF
     key = (~(order >> 32)).astype(np.int32)

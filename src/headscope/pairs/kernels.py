@@ -1,9 +1,4 @@
-"""The Triton kernels that go over all tiles of C for every statistic: sums, levels and lists.
-
-Every kernel runs once for all heads and texts of a layer; program axis 1 is the head of a text
-(bh = b · H + h). `kept` is 1 for tokens that take part, 0 for tokens left out and -1 for padding,
-which is never read.
-"""
+"""The Triton kernels that go over the tiles of C: sums over all pairs, and lists of the highest."""
 
 # mypy: ignore-errors
 # Inside a kernel the names are those of Triton's own language, which has no Python types.
@@ -11,217 +6,170 @@ which is never read.
 import triton
 import triton.language as tl
 
-from headscope.pairs.tiles import BIG, are_pairs, block_vectors, level_of, products, row
+from headscope.pairs.tiles import (
+    BIG,
+    append,
+    head_start,
+    level_begins,
+    level_of,
+    of_tokens,
+    products,
+    vectors,
+)
 
 
-@triton.jit(do_not_specialize=["S", "blocks", "H"])
-def prepare(
-    Z,  # (B, H, S, d) of any strides
+@triton.jit(do_not_specialize=["S", "H"])
+def measure(
+    Z,  # (B, H, S, d)
     kept,  # (B, S) int32
-    pairs,  # (B,) float32, how many pairs there are
-    V,  # (BH, S, d) out: scaled
-    exponents,  # (BH,) int32 out
+    pairs,  # (B,) float64, how many pairs there are
+    largest,  # (BH,) float32 out: the largest |z|; NaN where something is not finite
     shifts,  # (BH,) float32 out: about the mean of C
-    finite,  # (BH,) int32 out
-    stride_b,
-    stride_h,
-    stride_s,
-    stride_d,
+    scales,  # (BH,) float32 out: one over how far they are spread, at most
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    T: tl.constexpr,
+    D: tl.constexpr,
+):
+    """How large the vectors of a head are, and about where its similarities lie."""
+    bh = tl.program_id(0)
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    most = tl.zeros((T, D), tl.float32)
+    bad = tl.zeros((T, D), tl.int32)
+    total = tl.zeros((T, D), tl.float32)
+    square = tl.zeros((T, D), tl.float32)
+    members = tl.zeros((T,), tl.int32)
+    for block in range(tl.cdiv(S, T)):
+        i = block * T + tl.arange(0, T)
+        part = tl.load(kept + text * S + i, mask=i < S, other=-1)
+        real = tl.where(part >= 0, i, -1)
+        z = vectors(Z, start, real, S, z_token, d, D).to(tl.float32)
+        size = tl.abs(z)
+        bad |= (size < BIG * 1.2).to(tl.int32) ^ 1  # 1 for NaN and infinity
+        most = tl.maximum(most, size)
+        z = tl.where((part > 0)[:, None], z, 0.0)
+        total += z
+        square += z * z
+        members += (part > 0).to(tl.int32)
+    added = tl.sum(total, 0)  # (D,)
+    squares = tl.sum(tl.sum(square, 1))
+    count = tl.maximum(tl.load(pairs + text).to(tl.float32), 1.0)
+    shift = (tl.sum(added * added) - squares) / (2.0 * count)
+    # C_ij = (m + a_i)·(m + a_j) about a mean m: its variance is 2 var(m·z), and that of a_i·a_j,
+    # which is at most the square of the mean of |a|².
+    number = tl.maximum(tl.sum(members), 1).to(tl.float32)
+    mean = added / number
+    length = tl.sum(mean * mean)
+    off = tl.zeros((T,), tl.float32)
+    for block in range(tl.cdiv(S, T)):
+        i = block * T + tl.arange(0, T)
+        part = tl.load(kept + text * S + i, mask=i < S, other=-1)
+        z = vectors(Z, start, tl.where(part > 0, i, -1), S, z_token, d, D).to(tl.float32)
+        along = tl.sum(z * mean[None, :], 1) - length
+        off += tl.where(part > 0, along * along, 0.0)
+    rest = tl.maximum(squares / number - length, 1e-6 * squares / number)
+    spread = tl.sqrt(2.0 * tl.sum(off) / number + rest * rest)
+    fine = tl.max(tl.max(bad, 1)) == 0
+    usual = fine & (tl.abs(shift) < BIG) & (spread < BIG)
+    tl.store(largest + bh, tl.where(fine, tl.max(tl.max(most, 1)), float("nan")))
+    tl.store(shifts + bh, tl.where(usual, shift, 0.0))
+    tl.store(scales + bh, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
+
+
+@triton.jit(do_not_specialize=["S", "H"])
+def add_up(
+    Z,
+    heads,  # the heads of this launch
+    kept,
+    whole,  # (B, 2) int32, from where to where all tokens of the blocks take part
+    shifts,
+    by_distance,  # (BH, 2, 2, blocks T) float32 out: sums, squares; at and below delta T + n
+    extremes,  # (BH, blocks, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
     H,
     S,
     d,
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
-    SCALE: tl.constexpr,
-):
-    """Copy the vectors, scaled by a power of two so that the largest entry is below 1."""
-    bh = tl.program_id(0)
-    text, head = bh // H, bh % H
-    z = Z + text.to(tl.int64) * stride_b + head * stride_h
-    k = tl.arange(0, D)
-    largest = tl.zeros((T, D), tl.float32)
-    bad = tl.zeros((T, D), tl.int32)
-    for block in range(blocks):
-        i = block * T + tl.arange(0, T)
-        real = (row(kept, text, block, S, T) >= 0)[:, None] & (k[None, :] < d) & (i[:, None] < S)
-        value = tl.load(z + i[:, None] * stride_s + k[None, :] * stride_d, mask=real, other=0).to(
-            tl.float32
-        )
-        size = tl.abs(value)
-        bad = bad | (size < BIG * 1.2).to(tl.int32) ^ 1  # false for NaN and infinity
-        largest = tl.maximum(largest, tl.where(size < BIG * 1.2, size, 0.0))
-    top = tl.max(largest)
-    fine = 1 - tl.max(bad)
-    exponent = ((top.to(tl.int32, bitcast=True) >> 23) & 255) - 126
-    exponent = tl.where((top > 0) & (fine == 1), exponent, 0)
-    if not SCALE:
-        exponent = exponent * 0
-    half = exponent >> 1
-    down = ((127 - half) << 23).to(tl.float32, bitcast=True)
-    rest = ((127 - (exponent - half)) << 23).to(tl.float32, bitcast=True)
-    total = tl.zeros((D,), tl.float32)
-    square = tl.zeros((T,), tl.float32)
-    for block in range(blocks):
-        i = block * T + tl.arange(0, T)
-        part = row(kept, text, block, S, T)
-        here = (k[None, :] < d) & (i[:, None] < S)
-        real = (part >= 0)[:, None] & here
-        raw = tl.load(z + i[:, None] * stride_s + k[None, :] * stride_d, mask=real, other=0)
-        value = raw.to(tl.float32) * down * rest
-        value = tl.where(fine == 1, value, 0.0)
-        place = V + bh.to(tl.int64) * S * d + i[:, None] * d + k[None, :]
-        tl.store(place, value.to(V.dtype.element_ty), mask=here)
-        value = tl.where((part > 0)[:, None], value, 0.0)
-        total += tl.sum(value, 0)
-        square += tl.sum(value * value, 1)
-    count = tl.maximum(tl.load(pairs + text), 1.0)
-    tl.store(shifts + bh, (tl.sum(total * total) - tl.sum(square)) / (2.0 * count))
-    tl.store(exponents + bh, exponent)
-    tl.store(finite + bh, fine)
-
-
-@triton.jit(do_not_specialize=["S", "blocks"])
-def add_up(
-    V,  # (BH, S, d) read vectors
-    kept,  # (B, S) int32
-    sentence,  # (B, S) int32
-    word,  # (B, S) int32
-    ordinary,  # (B, S) int32
-    whole,  # (B, blocks) int32, 1 where all tokens of a block take part
-    shifts,  # (BH,) float32
-    by_distance,  # (BH, blocks, 2, 2, T) float32 out: sums and squares, at and below delta T + n
-    unrelated,  # (BH, programs, 2) float32 out
-    extremes,  # (BH, programs, 2) float32 out
-    texts,  # (BH,) int32, the text of a head
-    S,
-    d,
-    blocks,
-    T: tl.constexpr,
-    D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Sums by distance, sums over unrelated pairs, minimum and maximum.
+    """Sums by distance, minimum and maximum, over the tiles of one block diagonal.
 
-    A program takes the tiles of two block diagonals, delta and blocks - delta, which together are
-    as many for every program. Along a block diagonal an entry of the tile keeps its distance, so
-    the sums by distance are sums of tiles, and only their total is taken apart by distance.
+    Along it an entry of the tile keeps its distance, so the sums by distance are sums of tiles,
+    and only their total is taken apart by distance.
     """
-    program, bh = tl.program_id(0), tl.program_id(1)
-    text = tl.load(texts + bh)
+    delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
     shift = tl.load(shifts + bh)
-    i = tl.arange(0, T)[:, None]
-    j = tl.arange(0, T)[None, :]
-    far = tl.zeros((T,), tl.float32)
-    far_square = tl.zeros((T,), tl.float32)
+    i = tl.arange(0, T)
+    whole_from, whole_to = tl.load(whole + text * 2), tl.load(whole + text * 2 + 1)
     lowest = tl.full((T,), BIG, tl.float32)
     highest = tl.full((T,), -BIG, tl.float32)
-    for side in range(2):
-        delta = tl.where(side == 0, program, blocks - program)
-        # The second diagonal of the first program does not exist; half way both are the same.
-        some = (side == 0) | ((program > 0) & (delta != program))
-        tiles = tl.where(some, blocks - delta, 0)
-        total = tl.zeros((T, T), tl.float32)
-        square = tl.zeros((T, T), tl.float32)
-        for first in range(tiles):
-            second = first + delta
-            a = block_vectors(V, bh, first, S, d, T, D)
-            b = block_vectors(V, bh, second, S, d, T, D)
+    total = tl.zeros((T, T), tl.float32)
+    square = tl.zeros((T, T), tl.float32)
+    # Tiles all of whose entries are pairs, and then the others.
+    begin = tl.where(delta == 0, blocks, whole_from)
+    end = tl.maximum(whole_to - delta, begin)
+    for first in range(begin, end):
+        a = vectors(Z, start, first * T + i, S, z_token, d, D)
+        b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
+        c = products(a, b, PRECISION)  # (T, T)
+        lowest = tl.minimum(lowest, tl.min(c, 1))
+        highest = tl.maximum(highest, tl.max(c, 1))
+        x = c - shift
+        total += x
+        square += x * x
+    for first in tl.range(0, blocks - delta, num_stages=1):
+        if (first < begin) | (first >= end):
+            a = vectors(Z, start, first * T + i, S, z_token, d, D)
+            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
             c = products(a, b, PRECISION)  # (T, T)
-            full = tl.load(whole + text * blocks + first) & tl.load(whole + text * blocks + second)
-            if (full == 0) | (delta == 0):
-                kept_i, kept_j = row(kept, text, first, S, T), row(kept, text, second, S, T)
-                pair = are_pairs(kept_i, kept_j, first, second, T)
-                x = tl.where(pair, c - shift, 0.0)
-                least = tl.min(tl.where(pair, c, BIG), 1)
-                most = tl.max(tl.where(pair, c, -BIG), 1)
-            else:
-                x = c - shift
-                least, most = tl.min(c, 1), tl.max(c, 1)
-            lowest, highest = tl.minimum(lowest, least), tl.maximum(highest, most)
+            kept_i = of_tokens(kept, text, first * T + i, S) > 0
+            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
+            later = delta * T + i[None, :] > i[:, None]
+            pair = kept_i[:, None] & kept_j[None, :] & later
+            lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
+            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
+            x = tl.where(pair, c - shift, 0.0)
             total += x
             square += x * x
-            sentence_i = row(sentence, text, first, S, T)[:, None]
-            sentence_j = row(sentence, text, second, S, T)[None, :]
-            word_i = row(word, text, first, S, T)[:, None]
-            word_j = row(word, text, second, S, T)[None, :]
-            plain_i = row(ordinary, text, first, S, T)[:, None]
-            plain_j = row(ordinary, text, second, S, T)[None, :]
-            apart = (sentence_i != sentence_j) & (word_i != word_j) & ((plain_i & plain_j) != 0)
-            y = tl.where(apart, x, 0.0)
-            if delta <= 1:
-                y = tl.where(delta * T + j - i > 32, y, 0.0)
-            far += tl.sum(y, 1)
-            far_square += tl.sum(y * y, 1)
-        if some:
-            # Entry (i, i + n mod T) into column n: its distance is delta T + n, less T if wrapped.
-            turned = tl.broadcast_to((i + j) % T, (T, T))
-            total = tl.gather(total, turned, 1)
-            square = tl.gather(square, turned, 1)
-            wrapped = i + j >= T
-            out = by_distance + (bh.to(tl.int64) * blocks + delta) * 4 * T + tl.arange(0, T)
-            tl.store(out, tl.sum(tl.where(wrapped, 0.0, total), 0))
-            tl.store(out + T, tl.sum(tl.where(wrapped, total, 0.0), 0))
-            tl.store(out + 2 * T, tl.sum(tl.where(wrapped, 0.0, square), 0))
-            tl.store(out + 3 * T, tl.sum(tl.where(wrapped, square, 0.0), 0))
-    place = (bh * tl.num_programs(0) + program) * 2
-    tl.store(unrelated + place, tl.sum(far))
-    tl.store(unrelated + place + 1, tl.sum(far_square))
+    # Entry (i, i + n mod T) into column n: its distance is delta T + n, less T if wrapped.
+    turned = i[:, None] + i[None, :]
+    out = by_distance + bh.to(tl.int64) * 4 * blocks * T + delta * T + i
+    total = tl.gather(total, turned % T, 1)
+    tl.store(out, tl.sum(tl.where(turned >= T, 0.0, total), 0))
+    tl.store(out + blocks * T, tl.sum(tl.where(turned >= T, total, 0.0), 0))
+    square = tl.gather(square, turned % T, 1)
+    tl.store(out + 2 * blocks * T, tl.sum(tl.where(turned >= T, 0.0, square), 0))
+    tl.store(out + 3 * blocks * T, tl.sum(tl.where(turned >= T, square, 0.0), 0))
+    place = (bh * tl.num_programs(0) + delta) * 2
     tl.store(extremes + place, tl.min(lowest))
     tl.store(extremes + place + 1, tl.max(highest))
 
 
-@triton.jit(do_not_specialize=["S", "blocks"])
-def count_levels(
-    V,
+@triton.jit(do_not_specialize=["S", "H"])
+def relate(
+    Z,
+    heads,
     kept,
-    whole,
-    levels,  # (BH, 2) float32, where the levels begin, and levels for a unit of C
-    counts,  # (BH, row blocks, BINS) int32 out; level 0 is what lies below
-    texts,
-    S,
-    d,
-    blocks,
-    T: tl.constexpr,
-    D: tl.constexpr,
-    BINS: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
-    """Count the pairs of every level."""
-    first, bh = tl.program_id(0), tl.program_id(1)
-    text = tl.load(texts + bh)
-    low, scale = tl.load(levels + bh * 2), tl.load(levels + bh * 2 + 1)
-    held = tl.zeros((BINS,), tl.int32)
-    a = block_vectors(V, bh, first, S, d, T, D)
-    kept_i = row(kept, text, first, S, T)
-    for second in range(first, blocks):
-        b = block_vectors(V, bh, second, S, d, T, D)
-        level = level_of(products(a, b, PRECISION), low, scale, BINS)  # (T, T)
-        full = tl.load(whole + text * blocks + first) & tl.load(whole + text * blocks + second)
-        if (full == 0) | (first == second):
-            kept_j = row(kept, text, second, S, T)
-            level = tl.where(are_pairs(kept_i, kept_j, first, second, T), level, 0)
-        held += tl.histogram(tl.reshape(level, (T * T,)), BINS)
-    place = (bh * tl.num_programs(0) + first).to(tl.int64) * BINS
-    tl.store(counts + place + tl.arange(0, BINS), held)
-
-
-@triton.jit(
-    do_not_specialize=["S", "blocks", "capacity", "first_block", "reach_head", "reach_token"]
-)
-def collect(
-    V,
-    kept,
-    whole,
-    reach,  # (BH, S) float32, from where on a token wants a pair
-    reach_head,  # its strides: 1 and 0 where all tokens of a head want the same
-    reach_token,
-    found,  # (BH,) int32 in and out: how many pairs there are
-    places,  # (BH, capacity) int32 out: i S + j
-    values,  # (BH, capacity) float32 out
-    first_block,
-    capacity,
-    texts,
+    sentence,  # (B, S) int32
+    ordinary,  # (B, S) int32
+    blocks_of,  # (B, 3, blocks) int32: whether all take part and none is special, sentence range
+    shifts,
+    related,  # (BH, blocks, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
     S,
     d,
     blocks,
@@ -229,25 +177,286 @@ def collect(
     D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """List the pairs that reach the threshold of either end, in no order."""
-    first, bh = first_block + tl.program_id(0), tl.program_id(1)
-    text = tl.load(texts + bh)
-    a = block_vectors(V, bh, first, S, d, T, D)
-    kept_i = row(kept, text, first, S, T)
+    """Sums of C - shift and its square over pairs that share a sentence, are near, or special.
+
+    Most tiles far from the diagonal have none: they are known by their blocks, and left out.
+    """
+    first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    about = blocks_of + text * 3 * blocks
     i = first * T + tl.arange(0, T)
-    reach_i = tl.load(reach + bh * reach_head + i * reach_token, mask=i < S, other=BIG)
-    base = bh.to(tl.int64) * capacity
+    a = vectors(Z, start, i, S, z_token, d, D)
+    kept_i = of_tokens(kept, text, i, S) > 0
+    sentence_i = of_tokens(sentence, text, i, S)
+    plain_i = of_tokens(ordinary, text, i, S) != 0
+    total = tl.zeros((T,), tl.float32)
+    square = tl.zeros((T,), tl.float32)
     for second in range(first, blocks):
-        b = block_vectors(V, bh, second, S, d, T, D)
-        c = products(a, b, PRECISION)  # (T, T)
+        plain = tl.load(about + first) & tl.load(about + second)
+        # Blocks of rising sentence numbers share none if one ends before the other begins.
+        after = tl.load(about + blocks + second) > tl.load(about + 2 * blocks + first)
+        if (second <= first + 1) | (plain == 0) | (after == 0):
+            j = second * T + tl.arange(0, T)
+            b = vectors(Z, start, j, S, z_token, d, D)
+            x = products(a, b, PRECISION) - shift  # (T, T)
+            kept_j = of_tokens(kept, text, j, S) > 0
+            plain_j = of_tokens(ordinary, text, j, S) != 0
+            near = sentence_i[:, None] == of_tokens(sentence, text, j, S)[None, :]
+            near = near | (j[None, :] - i[:, None] <= 32)
+            near = near | ((plain_i[:, None] & plain_j[None, :]) == 0)
+            pair = kept_i[:, None] & kept_j[None, :] & (i[:, None] < j[None, :])
+            x = tl.where(near & pair, x, 0.0)
+            total += tl.sum(x, 1)
+            square += tl.sum(x * x, 1)
+    place = (bh * tl.num_programs(0) + first) * 2
+    tl.store(related + place, tl.sum(total))
+    tl.store(related + place + 1, tl.sum(square))
+
+
+@triton.jit(do_not_specialize=["S", "H", "R"])
+def repeat(
+    Z,
+    heads,
+    order,  # (B, R) int32: ordinary tokens whose word occurs again, by word; -1 behind the last
+    word,  # (B, S) int32
+    sentence,
+    shifts,
+    related,  # (BH, programs, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    R,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Sums over the pairs that are related by nothing but their word.
+
+    Tokens of one word stand side by side in `order`, so only tiles at its diagonal hold any.
+    """
+    program, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    n = program * T + tl.arange(0, T)
+    i = tl.load(order + text * R + n, mask=n < R, other=-1)
+    there = i >= 0
+    word_i = tl.load(word + text * S + i, mask=there, other=-1)
+    sentence_i = tl.load(sentence + text * S + i, mask=there, other=-1)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    last = tl.max(word_i)
+    total = tl.zeros((T,), tl.float32)
+    square = tl.zeros((T,), tl.float32)
+    block = program
+    more = last >= 0
+    while more:
+        n = block * T + tl.arange(0, T)
+        j = tl.load(order + text * R + n, mask=n < R, other=-1)
+        word_j = tl.load(word + text * S + j, mask=j >= 0, other=-2)
+        sentence_j = tl.load(sentence + text * S + j, mask=j >= 0, other=-2)
+        b = vectors(Z, start, j, S, z_token, d, D)
+        x = products(a, b, PRECISION) - shift
+        same = (word_i[:, None] == word_j[None, :]) & (sentence_i[:, None] != sentence_j[None, :])
+        x = tl.where(same & (j[None, :] - i[:, None] > 32), x, 0.0)
+        total += tl.sum(x, 1)
+        square += tl.sum(x * x, 1)
+        block += 1
+        j = tl.load(order + text * R + block * T, mask=block * T < R, other=-1)
+        more = tl.load(word + text * S + j, mask=j >= 0, other=-1) == last  # the word goes on
+    place = (bh * tl.num_programs(0) + program) * 2
+    tl.store(related + place, tl.sum(total))
+    tl.store(related + place + 1, tl.sum(square))
+
+
+@triton.jit(do_not_specialize=["blocks", "repeats"])
+def finish(
+    binned,  # (BH, 2, BINS) float64, sums of C - shift and its square by distance bin
+    related,  # (BH, blocks, 2) float32
+    repeated,  # (BH, repeats, 2) float32
+    extremes,  # (BH, blocks, 2) float32
+    shifts,
+    largest,
+    pairs,  # (B,) float64
+    ends,  # (BH, 6) float64 out: sums over related pairs, minimum and maximum, mean and variance
+    units,  # (BH,) float32 out: in whole numbers of one over this, sums of C have 62 bits
+    H,
+    bits,  # of d S²
+    blocks,
+    repeats,
+    BINS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Bring together what several programs have found for one head."""
+    bh = tl.program_id(0)
+    near = tl.zeros((BLOCK,), tl.float64)
+    near_square = tl.zeros((BLOCK,), tl.float64)
+    lowest = tl.full((BLOCK,), BIG, tl.float32)
+    highest = tl.full((BLOCK,), -BIG, tl.float32)
+    for first in range(0, tl.maximum(blocks, repeats), BLOCK):
+        n = first + tl.arange(0, BLOCK)
+        at = (bh * blocks + n) * 2
+        near += tl.load(related + at, mask=n < blocks, other=0.0).to(tl.float64)
+        near_square += tl.load(related + at + 1, mask=n < blocks, other=0.0).to(tl.float64)
+        lowest = tl.minimum(lowest, tl.load(extremes + at, mask=n < blocks, other=BIG))
+        highest = tl.maximum(highest, tl.load(extremes + at + 1, mask=n < blocks, other=-BIG))
+        at = (bh * repeats + n) * 2
+        near += tl.load(repeated + at, mask=n < repeats, other=0.0).to(tl.float64)
+        near_square += tl.load(repeated + at + 1, mask=n < repeats, other=0.0).to(tl.float64)
+    shift = tl.load(shifts + bh).to(tl.float64)
+    low, high = tl.min(lowest).to(tl.float64), tl.max(highest).to(tl.float64)
+    count = tl.maximum(tl.load(pairs + bh // H), 1.0)
+    bin_ = tl.arange(0, BINS)
+    off = tl.sum(tl.load(binned + bh * 2 * BINS + bin_)) / count
+    spread = tl.sum(tl.load(binned + (bh * 2 + 1) * BINS + bin_)) / count - off * off
+    out = ends + bh * 6
+    tl.store(out, tl.sum(near))
+    tl.store(out + 1, tl.sum(near_square))
+    tl.store(out + 2, low)
+    tl.store(out + 3, high)
+    tl.store(out + 4, tl.where(low == high, low, shift + off))
+    tl.store(out + 5, tl.where(low == high, low * 0, tl.maximum(spread, 0.0)))
+    # |C| is at most d · largest².
+    top = tl.load(largest + bh).to(tl.int32, bitcast=True) >> 23
+    room = tl.minimum(tl.maximum(61 - bits - 2 * (top - 126), -100), 100)
+    tl.store(units + bh, ((room + 127) << 23).to(tl.float32, bitcast=True))
+
+
+@triton.jit(do_not_specialize=["S", "H"])
+def sample(
+    Z,
+    kept,
+    lengths,  # (B,) int32
+    shifts,
+    scales,
+    levels,  # (BH, LEVELS) int32 in and out: pairs of each level; level 0 counts all
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    LEVELS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Count levels over a sample: every token with a few others, spread over the text.
+
+    Other blocks of rows have other columns, so that each token is as often a column as a row.
+    """
+    block, bh = tl.program_id(0), tl.program_id(1)
+    text = bh // H
+    size = tl.load(lengths + text)
+    start = head_start(bh, H, z_text, z_head)
+    i = block * T + tl.arange(0, T)
+    blocks = tl.num_programs(0)
+    j = (tl.arange(0, COLUMNS) * blocks + block) * size // (COLUMNS * blocks)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    b = vectors(Z, start, j, S, z_token, d, D)
+    c = products(a, b, PRECISION)  # (T, COLUMNS)
+    pair = (of_tokens(kept, text, i, S) > 0)[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
+    pair = pair & (i[:, None] != j[None, :])
+    level = level_of(c, tl.load(shifts + bh), tl.load(scales + bh), LEVELS)
+    out = levels + bh * LEVELS
+    tl.atomic_add(out + level, 1, mask=pair & (level > 0), sem="relaxed")
+    tl.atomic_add(out, tl.sum(tl.sum(pair.to(tl.int32), 1)), sem="relaxed")
+
+
+@triton.jit
+def place_edges(
+    levels,  # (BH, LEVELS) int32
+    ranks,  # (B,) int32, the largest number of pairs that any rule asks for
+    pairs,  # (B,) float64
+    shifts,
+    scales,
+    edges,  # (BH,) float32 out: the similarity from which on pairs are listed
+    edge_levels,  # (BH,) int32 out
+    capacity,
+    H,
+    LEVELS: tl.constexpr,
+):
+    """From where on to list pairs, so that the list holds a little more than the high ones."""
+    bh = tl.program_id(0)
+    text = bh // H
+    n = tl.arange(0, LEVELS)
+    counts = tl.load(levels + bh * LEVELS + n)
+    seen = tl.sum(tl.where(n == 0, counts, 0)).to(tl.float32)
+    counts = tl.where(n == 0, 0, counts)
+    upwards = tl.sum(counts) - tl.cumsum(counts, 0) + counts  # in this level and above
+    rank = tl.load(ranks + text).to(tl.float32)
+    all_pairs = tl.load(pairs + text).to(tl.float32)
+    expected = rank / tl.maximum(all_pairs, 1.0) * seen
+    wanted = 1.25 * expected + 3.0 * tl.sqrt(expected) + 4.0
+    level = tl.max(tl.where((upwards.to(tl.float32) >= wanted) & (n > 0), n, 0))
+    level = tl.where(all_pairs <= capacity, level * 0, level)
+    value = level_begins(level, tl.load(shifts + bh), tl.load(scales + bh))
+    tl.store(edges + bh, tl.where(level > 0, value, -BIG))
+    tl.store(edge_levels + bh, level)
+
+
+@triton.jit(do_not_specialize=["S", "room", "mask", "first_block", "reach_head", "reach_token"])
+def collect(
+    Z,
+    heads,
+    kept,
+    whole,  # (B, blocks) int32, 1 where all tokens of a block take part
+    reach,  # (BH, S) float32, from where on a token wants a pair; or (BH,) for all tokens
+    reach_head,
+    reach_token,
+    found,  # (heads, mask + 1) int32 in and out: how many pairs each list has
+    listed,  # (heads, mask + 1, room) int64 out: bits of the value, and the place i S + j
+    first_block,
+    room,
+    mask,
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    ONE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """List the pairs that reach the threshold of either end, in no order.
+
+    Each head has several lists, by (i + j) & mask, so that programs do not wait for one counter.
+    """
+    first, own = first_block + tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    i = first * T + tl.arange(0, T)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    kept_i = of_tokens(kept, text, i, S) > 0
+    limit = reach + bh * reach_head
+    edge = -BIG
+    if ONE:
+        edge = tl.load(limit)
+    reach_i = tl.load(limit + i * reach_token, mask=i < S, other=BIG)
+    counters = found + own * (mask + 1)
+    lists = listed + own.to(tl.int64) * (mask + 1) * room
+    blocks = tl.cdiv(S, T)
+    full_i = tl.load(whole + text * blocks + first)
+    for second in range(first, blocks):
         j = second * T + tl.arange(0, T)
-        reach_j = tl.load(reach + bh * reach_head + j * reach_token, mask=j < S, other=BIG)
-        wanted = c >= tl.minimum(reach_i[:, None], reach_j[None, :])
-        full = tl.load(whole + text * blocks + first) & tl.load(whole + text * blocks + second)
+        b = vectors(Z, start, j, S, z_token, d, D)
+        c = products(a, b, PRECISION)  # (T, T)
+        if not ONE:
+            reach_j = tl.load(limit + j * reach_token, mask=j < S, other=BIG)
+            wanted = c >= tl.minimum(reach_i[:, None], reach_j[None, :])
+            c = tl.where(wanted, c, float("-inf"))
+        full = full_i & tl.load(whole + text * blocks + second)
         if (full == 0) | (first == second):
-            kept_j = row(kept, text, second, S, T)
-            wanted = wanted & are_pairs(kept_i, kept_j, first, second, T)
-        slot = tl.atomic_add(found + bh + tl.zeros((T, T), tl.int32), 1, mask=wanted, sem="relaxed")
-        fits = wanted & (slot < capacity)
-        tl.store(places + base + slot, i[:, None] * S + j[None, :], mask=fits)
-        tl.store(values + base + slot, c, mask=fits)
+            kept_j = of_tokens(kept, text, j, S) > 0
+            pair = kept_i[:, None] & kept_j[None, :] & (i[:, None] < j[None, :])
+            c = tl.where(pair, c, float("-inf"))
+        which = (i[:, None] + j[None, :]) & mask
+        append(counters, lists, room, c, edge, which, i[:, None] * S + j[None, :], T >= 64)

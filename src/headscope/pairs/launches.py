@@ -1,63 +1,141 @@
 """One launch of each Triton kernel, with the arrays it needs, for all heads of a layer or some."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
 from headscope.pairs import kernels, search_kernels
-from headscope.pairs.layer import Layer
-from headscope.pairs.tiles import BINS
+from headscope.pairs.layer import BINS, Layer, TextTensors
+from headscope.pairs.tiles import LEVELS
 
-BLOCK = 1024
+BLOCK = 1024  # listed pairs that a program looks at together
+COLUMNS = 32  # tokens that each token is paired with in a sample
+STEPS = 64  # levels above the edge that are told apart
+NEAR = 8192  # values that may share a level with a threshold
+MOST_LISTS, MOST_PROGRAMS = 64, 16
 NO_PAIR = 2**63 - 1
-ADD_UP = {"num_warps": 4, "num_stages": 1}  # more stages take more registers than there are
+# Registers a thread, for more threads at a time: what measured fastest on an H200.
+ADD_UP, COLLECT = {"maxnreg": 168}, {"maxnreg": 128}
+
+
+def _zeros(device: torch.device, *shapes: Sequence[int]) -> list[Tensor]:
+    """Several int32 arrays of zeros in one piece of memory."""
+    sizes = [torch.Size(shape).numel() for shape in shapes]
+    parts = torch.zeros(sum(sizes), dtype=torch.int32, device=device).split(sizes)
+    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def measure(z: Tensor, text: TextTensors) -> Layer:
+    """Look at the vectors of a layer once, for where their similarities lie."""
+    heads = text.heads(z.shape[1])
+    largest, shift, scale = torch.empty(3, len(heads), device=z.device)
+    layer = Layer(z, heads, text, largest, shift, scale)
+    D = layer.shape["D"]
+    out = (largest, shift, scale)
+    kernels.measure[(len(heads),)](
+        z, text.kept, text.pairs, *out, *layer.vectors, T=max(16, 8192 // D), D=D, num_warps=8
+    )
+    return layer
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Sums over all pairs of every head, in scaled units."""
+    """Sums over all pairs of every head."""
 
-    binned: Tensor  # (BH, 2, D) of C - shift and its square, by distance bin
-    unrelated: Tensor  # (BH, 2)
-    extremes: Tensor  # (BH, 2)
-    mean: Tensor  # (BH,)
-    variance: Tensor  # (BH,)
+    binned: Tensor  # (BH, 2, BINS) of C - shift and its square, by distance bin
+    ends: Tensor  # (BH, 6) as `finish` writes them
+    unit: Tensor  # (BH,) in whole numbers of one over this, sums of C have 62 bits
 
-    def some(self, heads: slice | Tensor) -> "Sums":
-        """Some of the heads."""
-        return Sums(*(getattr(self, field.name)[heads] for field in fields(self)))
+    @property
+    def extremes(self) -> Tensor:
+        """Minimum and maximum, (BH, 2)."""
+        return self.ends[:, 2:4]
+
+    @property
+    def mean(self) -> Tensor:
+        """(BH,)."""
+        return self.ends[:, 4]
+
+    @property
+    def variance(self) -> Tensor:
+        """(BH,)."""
+        return self.ends[:, 5]
 
 
 def add_up(layer: Layer) -> Sums:
-    """One pass over all tiles."""
-    text, programs = layer.text, layer.text.blocks // 2 + 1
-    real = torch.float32
-    tiles = layer.new(text.blocks, 2, 2, text.tile, dtype=real)
-    unrelated, extremes = layer.new(programs, 2, dtype=real), layer.new(programs, 2, dtype=real)
-    tokens = (text.kept, text.sentence, text.word, text.ordinary, text.whole)
-    kernels.add_up[(programs, len(layer.V))](
-        layer.V,
-        *tokens,
+    """Everything that is summed over all pairs."""
+    text, number, blocks = layer.text, len(layer.heads), layer.text.blocks
+    repeats = -(-text.repeats // text.tile)
+    by_distance = layer.new(2, 2 * blocks * text.tile)
+    sizes = [2 * blocks, 2 * blocks, 2 * max(repeats, 1)]
+    extremes, related, repeated = (
+        layer.new(sum(sizes)).view(-1).split([layer.number * size for size in sizes])
+    )
+    kernels.add_up[(blocks, number)](
+        layer.z,
+        layer.heads,
+        text.kept,
+        text.whole_run,
         layer.shift,
-        tiles,
-        unrelated,
+        by_distance,
         extremes,
-        *layer.sizes,
+        *layer.vectors,
+        blocks,
+        T=text.tile,
         **{**layer.shape, **ADD_UP},
     )
-    # What is below delta T + n belongs to the block diagonal before.
-    exact, below = tiles[:, :, :, 0].double(), tiles[:, 1:, :, 1].double()  # (BH, blocks, 2, T)
-    exact[:, :-1] += below
-    by_distance = exact.transpose(1, 2).flatten(2)[..., : text.size]  # (BH, 2, S)
-    binned = by_distance @ text.bins  # (BH, 2, D)
-    ends = torch.stack([extremes[..., 0].amin(1), extremes[..., 1].amax(1)], 1).double()  # (BH, 2)
-    count = text.pairs[layer.texts].double()  # (BH,)
-    total = binned.sum(-1) / count[:, None]  # (BH, 2)
-    constant = ends[:, 0] == ends[:, 1]
-    mean = torch.where(constant, ends[:, 0], layer.shift + total[:, 0])
-    variance = torch.where(constant, 0, total[:, 1] - total[:, 0] ** 2).clamp(min=0)
-    return Sums(binned, unrelated.double().sum(1), ends, mean, variance)
+    few = {**layer.shape, "num_stages": 1}
+    kernels.relate[(blocks, number)](
+        layer.z,
+        layer.heads,
+        text.kept,
+        text.sentence,
+        text.ordinary,
+        text.blocks_of,
+        layer.shift,
+        related,
+        *layer.vectors,
+        blocks,
+        T=text.tile,
+        **few,
+    )
+    if repeats:
+        kernels.repeat[(repeats, number)](
+            layer.z,
+            layer.heads,
+            text.order,
+            text.word,
+            text.sentence,
+            layer.shift,
+            repeated,
+            *layer.vectors,
+            text.order.shape[1],
+            T=text.tile,
+            **few,
+        )
+    binned = by_distance.double() @ text.bin_members  # (BH, 2, BINS)
+    sums = Sums(binned, layer.new(6, dtype=torch.float64), layer.new())
+    kernels.finish[(layer.number,)](
+        binned,
+        related,
+        repeated,
+        extremes,
+        layer.shift,
+        layer.largest,
+        text.pairs,
+        sums.ends,
+        sums.unit,
+        layer.z.shape[1],
+        layer.z.shape[3].bit_length() + 2 * text.size.bit_length(),
+        blocks,
+        repeats,
+        BINS=BINS,
+        BLOCK=64,
+        num_warps=1,
+    )
+    return sums
 
 
 def round_up(value: Tensor) -> Tensor:
@@ -67,59 +145,97 @@ def round_up(value: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Edges:
+    """From where on the pairs of each head are listed."""
+
+    value: Tensor  # (BH,) float32
+    level: Tensor  # (BH,) int32
+
+
+def place_edges(layer: Layer, ranks: Tensor, capacity: int) -> Edges:
+    """Choose edges by a sample, so that lists hold a little more than the given ranks (B,)."""
+    text = layer.text
+    levels = torch.zeros(layer.number, LEVELS, dtype=torch.int32, device=layer.z.device)
+    kernels.sample[(text.blocks, layer.number)](
+        layer.z,
+        text.kept,
+        text.lengths,
+        layer.shift,
+        layer.scale,
+        levels,
+        *layer.vectors,
+        T=text.tile,
+        COLUMNS=COLUMNS,
+        LEVELS=LEVELS,
+        **{**layer.shape, "num_stages": 1},
+    )
+    edges = Edges(layer.new(), layer.new(dtype=torch.int32))
+    kernels.place_edges[(layer.number,)](
+        levels,
+        ranks,
+        text.pairs,
+        layer.shift,
+        layer.scale,
+        edges.value,
+        edges.level,
+        capacity,
+        layer.z.shape[1],
+        LEVELS=LEVELS,
+    )
+    return edges
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
-    """What is counted over the high pairs of one rule, for some heads."""
+    """What is counted over the high pairs of one rule, for every head."""
 
     reach: Tensor  # (BH,) threshold, or (BH, S) one for every token
-    counters: Tensor  # (BH, 8)
-    by_distance: Tensor  # (BH, S)
-    taking_part: Tensor  # (BH, S)
-    sums: Tensor  # (BH, 2) over related and unrelated pairs, in whole numbers of 1 / unit
     unit: Tensor  # (BH,)
+    counters: Tensor  # (BH, 8) six counts; sums of related and unrelated C in units of 1 / unit
+    expected: Tensor  # (BH,) in whole numbers of 1 / SHARE_UNIT
+    by_bin: Tensor  # (BH, BINS)
+    taking_part: Tensor  # (BH, S)
 
     @staticmethod
     def nothing(layer: Layer, sums: Sums, reach: Tensor) -> "Counted":
         """Nothing counted yet."""
-        size = layer.text.size
-        # With the largest |C| and this unit, the sum over all pairs stays within 62 bits.
-        bits = torch.frexp(sums.extremes.abs().amax(1)).exponent  # (BH,)
-        room = (61 - 2 * size.bit_length() - bits).clamp(-100, 100)
-        return Counted(
-            reach=reach,
-            counters=layer.new(8, dtype=torch.int64),
-            by_distance=layer.new(size, dtype=torch.int32),
-            taking_part=layer.new(size, dtype=torch.int32),
-            sums=layer.new(2, dtype=torch.int64),
-            unit=torch.exp2(room.float()),
-        )
-
-    def some(self, heads: slice | Tensor) -> "Counted":
-        """Some of the heads; for a slice, the same memory."""
-        return Counted(*(getattr(self, field.name)[heads] for field in fields(self)))
+        size, number = layer.text.size, layer.number
+        parts = _zeros(layer.z.device, (number, 16), (number, 2), (number, BINS), (number, size))
+        wide = [part.view(torch.int64) for part in parts[:2]]
+        return Counted(reach, sums.unit, wide[0], wide[1][:, 0], *parts[2:])
 
     def put(self, heads: Tensor, other: "Counted") -> None:
         """Replace what was counted for some heads."""
         for field in fields(self):
-            getattr(self, field.name)[heads] = getattr(other, field.name)
+            getattr(self, field.name)[heads] = getattr(other, field.name)[heads]
 
     def add(self, lists: "Lists") -> None:
         """Count the listed pairs that reach the threshold."""
         text, layer = lists.layer.text, lists.layer
-        tokens = (text.sentence, text.token, text.word, text.ordinary)
-        results = (self.counters, self.by_distance, self.taking_part, self.sums, self.unit)
-        chunks = min(64, -(-lists.capacity // BLOCK))
-        search_kernels.count_high[(chunks, len(layer.V))](
-            lists.places,
-            lists.values,
+        search_kernels.count_high[(min(lists.number, MOST_PROGRAMS), len(layer.heads))](
+            lists.listed,
             lists.found,
+            layer.heads,
             self.reach,
             *strides(self.reach),
-            *tokens,
-            *results,
-            lists.capacity,
-            layer.texts,
+            text.sentence,
+            text.token,
+            text.word,
+            text.ordinary,
+            text.bins,
+            text.inside_share,
+            self.unit,
+            self.counters,
+            self.expected,
+            self.by_bin,
+            self.taking_part,
+            lists.room,
+            lists.number,
+            layer.z.shape[1],
             text.size,
+            BINS=BINS,
             BLOCK=BLOCK,
+            num_warps=4,
         )
 
 
@@ -129,62 +245,145 @@ def strides(reach: Tensor) -> tuple[int, int]:
 
 
 class Lists:
-    """Pairs written down for every head, in no order; `found` may be more than fit."""
+    """Pairs written down for some heads, in no order; `found` may be more than there is room for.
+
+    A head has several lists, by the sum of the two positions.
+    """
 
     def __init__(self, layer: Layer, capacity: int) -> None:
-        self.layer, self.capacity = layer, capacity
-        shape, device = (len(layer.V), capacity), layer.V.device
-        self.places = torch.empty(shape, dtype=torch.int32, device=device)
-        self.values = torch.empty(shape, dtype=torch.float32, device=device)
-        self.found = layer.new(dtype=torch.int32)
+        number = 1
+        while number < MOST_LISTS and capacity // number > 4 * BLOCK:
+            number *= 2
+        self.layer, self.number = layer, number
+        self.room = -(-capacity // number)
+        shape, device = (len(layer.heads), number, self.room), layer.z.device
+        self.listed = torch.empty(shape, dtype=torch.int64, device=device)
+        self.found, self.near_found = _zeros(device, shape[:2], shape[:1])
 
     def collect(self, reach: Tensor, first: int = 0, blocks: int | None = None) -> None:
         """List the pairs that reach a threshold, of all rows or of some blocks of rows."""
+        layer, text = self.layer, self.layer.text
         self.found.zero_()
-        rows = self.layer.text.blocks if blocks is None else blocks
-        kernels.collect[(rows, len(self.layer.V))](
-            self.layer.V,
-            self.layer.text.kept,
-            self.layer.text.whole,
+        if blocks is None:
+            blocks = text.blocks
+        kernels.collect[(blocks, len(layer.heads))](
+            layer.z,
+            layer.heads,
+            text.kept,
+            text.whole,
             reach,
             *strides(reach),
             self.found,
-            self.places,
-            self.values,
+            self.listed,
             first,
-            self.capacity,
-            *self.layer.sizes,
-            **{**self.layer.shape, "num_warps": 8},
+            self.room,
+            self.number - 1,
+            *layer.vectors,
+            T=text.tile,
+            ONE=reach.ndim == 1,
+            **{**layer.shape, **COLLECT},
         )
 
+    def count_rises(self, edges: Edges) -> Tensor:
+        """How many listed pairs each level above the edge has, (heads, programs, STEPS)."""
+        layer, programs = self.layer, min(self.number, MOST_PROGRAMS)
+        counts = torch.empty(
+            len(layer.heads), programs, STEPS, dtype=torch.int32, device=layer.z.device
+        )
+        search_kernels.count_rises[(programs, len(layer.heads))](
+            self.listed,
+            self.found,
+            layer.heads,
+            layer.shift,
+            layer.scale,
+            edges.level,
+            counts,
+            self.room,
+            self.number,
+            LEVELS=LEVELS,
+            STEPS=STEPS,
+            BLOCK=BLOCK,
+        )
+        return counts
+
+    def select(
+        self, edges: Edges, counts: Tensor, ranks: Tensor, reach: Tensor, failed: Tensor
+    ) -> None:
+        """Write the similarity that has a rank (B,) from above, and where it was not found."""
+        layer, programs = self.layer, counts.shape[1]
+        near = torch.empty(len(layer.heads), NEAR, dtype=torch.int32, device=layer.z.device)
+        self.near_found.zero_()
+        sizes = (self.room, self.number, programs, layer.z.shape[1])
+        search_kernels.gather[(programs, len(layer.heads))](
+            self.listed,
+            self.found,
+            layer.heads,
+            layer.shift,
+            layer.scale,
+            edges.level,
+            counts,
+            ranks,
+            near,
+            self.near_found,
+            *sizes,
+            NEAR=NEAR,
+            LEVELS=LEVELS,
+            STEPS=STEPS,
+            PROGRAMS=MOST_PROGRAMS,
+            BLOCK=BLOCK,
+        )
+        search_kernels.pick[(len(layer.heads),)](
+            near,
+            self.near_found,
+            self.found,
+            layer.heads,
+            counts,
+            ranks,
+            reach,
+            failed,
+            *sizes,
+            NEAR=NEAR,
+            STEPS=STEPS,
+            PROGRAMS=MOST_PROGRAMS,
+            LISTS=MOST_LISTS,
+            num_warps=8,
+        )
+
+    def overflow(self) -> Tensor:
+        """Which heads have more pairs than there is room for, (heads,) int32."""
+        return (self.found > self.room).any(1).int()
+
     def best(self, before: Tensor) -> Tensor:
-        """The best of the listed pairs and those before (BH, N), as sortable numbers."""
-        slot = torch.arange(self.capacity, device=self.found.device)
-        bits = (self.values + 0.0).view(torch.int32)  # no -0.0
-        key = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # (BH, capacity)
-        order = (~key.long() << 32) | self.places.long()  # falling values, then rising places
-        order = order.masked_fill(slot >= self.found[:, None], NO_PAIR)
+        """The best of the listed pairs and those before (heads, N), as sortable numbers."""
+        slot = torch.arange(self.room, device=self.found.device)
+        order = self.listed.view(len(before), -1)  # (heads, lists · room)
+        bits = (order >> 32).to(torch.int32)
+        bits = torch.where(bits == -(2**31), 0, bits)  # no -0.0
+        key = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+        # Falling values, then rising places.
+        order = (~key.long() << 32) | (order & 0xFFFFFFFF)
+        missing = (slot >= self.found[..., None]).view(len(before), -1)
+        order = order.masked_fill(missing, NO_PAIR)
         return torch.cat([order, before], 1).sort(1).values[:, : before.shape[1]]
 
 
-def count_levels(layer: Layer, levels: Tensor) -> Tensor:
-    """Count the pairs of each level (BH, BINS), for levels (BH, 2) given by low and scale."""
-    counts = layer.new(layer.text.blocks, BINS, dtype=torch.int32)
-    tokens = (layer.text.kept, layer.text.whole)
-    kernels.count_levels[(layer.text.blocks, len(layer.V))](
-        layer.V, *tokens, levels, counts, *layer.sizes, BINS=BINS, **layer.shape
-    )
-    return counts.sum(1)
-
-
 def kth_largest(layer: Layer, ranks: Tensor) -> Tensor:
-    """The k-th largest similarity (BH,), bit by bit: the largest key that k pairs reach."""
-    least = layer.new(dtype=torch.int32, fill=-(2**31))
-    counts = layer.new(layer.text.blocks, dtype=torch.int32)
+    """The k-th largest similarity (n,), bit by bit: the largest key that k (n,) pairs reach."""
+    count, text = len(layer.heads), layer.text
+    least = torch.full((count,), -(2**31), dtype=torch.int32, device=layer.z.device)
+    counts = torch.empty(count, text.blocks, dtype=torch.int32, device=layer.z.device)
     for bit in range(32):
-        trial = (least.long() + (2**31 >> bit)).to(torch.int32)  # (BH,)
-        search_kernels.count_reaching[(layer.text.blocks, len(layer.V))](
-            layer.V, layer.text.kept, trial, counts, *layer.sizes, **layer.shape
+        trial = (least.long() + (2**31 >> bit)).to(torch.int32)  # (n,)
+        search_kernels.count_reaching[(text.blocks, count)](
+            layer.z,
+            layer.heads,
+            text.kept,
+            trial,
+            counts,
+            *layer.vectors,
+            text.blocks,
+            T=text.tile,
+            **layer.shape,
         )
         least = torch.where(counts.sum(1) >= ranks, trial, least)
     return (least ^ ((least >> 31) & 0x7FFFFFFF)).view(torch.float32)
@@ -192,25 +391,17 @@ def kth_largest(layer: Layer, ranks: Tensor) -> Tensor:
 
 def nearest_reach(layer: Layer, k: int) -> Tensor:
     """The k-th largest similarity of every token (BH, S)."""
-    reach = layer.new(layer.text.size, dtype=torch.float32)
-    search_kernels.nearest_reach[(layer.text.blocks, len(layer.V))](
-        layer.V, layer.text.kept, reach, k, *layer.sizes, **layer.shape
-    )
-    return reach
-
-
-def select(lists: Lists, levels: Tensor, chosen: Tensor, ranks: Tensor) -> Tensor:
-    """The value (BH,) that has a rank from above in a level of the listed values."""
-    reach = lists.layer.new(dtype=torch.float32)
-    search_kernels.select[(len(reach),)](
-        lists.values,
-        lists.found,
-        levels,
-        chosen,
-        ranks,
+    reach = layer.new(layer.text.size)
+    text = layer.text
+    search_kernels.nearest_reach[(text.blocks, len(layer.heads))](
+        layer.z,
+        layer.heads,
+        text.kept,
         reach,
-        lists.capacity,
-        BINS=BINS,
-        BLOCK=BLOCK,
+        k,
+        *layer.vectors,
+        text.blocks,
+        T=text.tile,
+        **layer.shape,
     )
     return reach

@@ -1,20 +1,26 @@
-"""A layer on the device: what the kernels read of the tokens, and vectors ready for products."""
+"""A layer on the device: what the kernels read of the tokens, and the vectors of its heads."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.pairs import kernels
 from headscope.pairs.assemble import batch_chance
 from headscope.pairs.batch import TokenBatch, labels
-from headscope.pairs.distances import DISTANCE_BINS, distance_bin
-from headscope.pairs.tiles import TILE
-from headscope.pairs.tokens import Reading, Special
+from headscope.pairs.distances import distance_bin
+from headscope.pairs.tokens import PairTokens, Reading, Special
 from headscope.pairs.vectors import read_vectors
+
+BINS = 128  # room for every bin of distance
+SHARE_UNIT = 2.0**40  # the chance of one sentence is kept in whole numbers of one over this
+
+
+def tile_of(z: Tensor) -> int:
+    """Tokens on a side of a tile: fewer where float32 vectors would not fit the shared memory."""
+    return 32 if z.element_size() > 2 and z.shape[-1] > 128 else 64
 
 
 class TextTensors:
@@ -26,106 +32,133 @@ class TextTensors:
         size = max(int(max(batch.lengths)), 1)
         self.size, self.tile, self.blocks = size, tile, -(-size // tile)
         chance = batch_chance(batch, special)
+        texts = batch.texts
 
-        def padded(rows: Sequence[Any], fill: float, dtype: torch.dtype) -> Tensor:
-            out = np.full((len(batch), size), fill, np.float64)
+        def padded(rows: Sequence[Any], fill: float, dtype: Any = np.int32) -> Any:
+            out = np.full((len(batch), max(size, *(len(r) for r in rows))), fill, dtype)
             for row, values in zip(out, rows, strict=True):
                 row[: len(values)] = values
-            return torch.from_numpy(out).to(device, dtype)  # (B, S)
+            return out
 
-        whole, real = torch.int32, torch.float64
-        texts = batch.texts
-        self.kept = padded([text.kept(special) for text in texts], -1, whole)
-        self.sentence = padded([labels(text.sentences) for text in texts], -1, whole)
-        self.word = padded([labels(text.words) for text in texts], -1, whole)
-        self.token = padded([text.ids for text in texts], -1, whole)
-        self.ordinary = padded([~text.special for text in texts], 0, whole)
-        self.inside_share = padded([text.inside_share for text in chance], 0, real)
-        full = torch.nn.functional.pad(self.kept, (0, self.blocks * tile - size)) > 0
-        self.whole = full.view(len(batch), self.blocks, tile).all(-1).to(whole)  # (B, blocks)
-        self.pairs = torch.tensor([text.count for text in chance], device=device)  # (B,)
+        def there(values: Any) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+        kept = padded([text.kept(special) for text in texts], -1)
+        sentence = padded([labels(text.sentences) for text in texts], -1)
+        ordinary = padded([~text.special for text in texts], 0)
+        shares = [np.rint(text.inside_share * SHARE_UNIT) for text in chance]
+        self.kept, self.sentence, self.ordinary = there(kept), there(sentence), there(ordinary)
+        self.word = there(padded([labels(text.words) for text in texts], -1))
+        self.token = there(padded([text.ids for text in texts], -1))
+        self.inside_share = there(padded(shares, 0, np.int64))
+        self.lengths = there(batch.lengths.astype(np.int32))
+        whole = _in_blocks(kept > 0, tile, False).all(2)
+        self.whole, self.whole_run = there(whole.astype(np.int32)), there(_longest_run(whole))
+        plain = _in_blocks((kept > 0) & (ordinary > 0), tile, False).all(2)
+        numbers = _in_blocks(sentence, tile, -1)  # (B, blocks, tile)
+        about = [plain.astype(np.int32), numbers.min(2), numbers.max(2)]
+        self.blocks_of = there(np.stack(about, 1).astype(np.int32))  # (B, 3, blocks)
+        again = [_repeated(text, text.kept(special)) for text in texts]
+        self.repeats = max(len(order) for order in again)
+        self.order = there(padded(again, -1)[:, : max(self.repeats, 1)])
         self.counts = [text.count for text in chance]
-        bins = torch.from_numpy(distance_bin(np.arange(1, size)))
-        self.bins = torch.zeros(size, DISTANCE_BINS, dtype=real)  # (S, D)
-        self.bins[torch.arange(1, size), bins] = 1
-        self.bins = self.bins.to(device)
+        self.pairs = there(np.array(self.counts, np.float64))  # (B,)
+        bins = distance_bin(np.arange(size)).astype(np.int32)  # (S,)
+        self.bins = there(bins)
+        # Sums at delta T + n, and below: at delta T + n - T, by bin; see `kernels.add_up`.
+        at = np.arange(self.blocks * tile)
+        distance = np.concatenate([at, at - tile])
+        real = (distance > 0) & (distance < size)
+        member = np.zeros((len(distance), BINS))
+        member[np.flatnonzero(real), bins[distance[real]]] = 1
+        self.bin_members = there(member)  # (2 blocks T, BINS)
+        self._heads: dict[int, Tensor] = {}
+
+    def heads(self, number: int) -> Tensor:
+        """The numbers of all heads, for so many a text."""
+        if number not in self._heads:
+            count = self.kept.shape[0] * number
+            self._heads[number] = torch.arange(count, dtype=torch.int32, device=self.kept.device)
+        return self._heads[number]
 
 
-def tile_of(z: Tensor, reading: Reading) -> int:
-    """Tokens on a side of a tile: fewer where float32 vectors would not fit the shared memory."""
-    wide = z.dtype == torch.float32 or reading != "raw"
-    return TILE // 2 if wide and z.shape[-1] > 128 else TILE
+def _in_blocks(values: Any, side: int, fill: int) -> Any:
+    """Values (B, S) as (B, blocks, side)."""
+    texts, size = values.shape
+    behind = -size % side
+    return np.pad(values, ((0, 0), (0, behind)), constant_values=fill).reshape(texts, -1, side)
+
+
+def _longest_run(whole: Any) -> Any:
+    """From where to where the longest run of true (B, blocks) goes, (B, 2)."""
+    texts, blocks = whole.shape
+    length, best = np.zeros(texts, np.int32), np.zeros((texts, 2), np.int32)
+    for end in range(1, blocks + 1):
+        length = np.where(whole[:, end - 1], length + 1, 0)
+        longer = length > best[:, 1] - best[:, 0]
+        best[longer] = np.stack([end - length, np.full(texts, end)], 1)[longer]
+    return best
+
+
+def _repeated(text: PairTokens, kept: Any) -> Any:
+    """The ordinary tokens whose word occurs again, by word and then by position."""
+    places = np.flatnonzero(kept & ~text.special & (text.words >= 0))
+    words = text.words[places]
+    if not len(words):
+        return places.astype(np.int32)
+    often = np.bincount(words)[words] > 1
+    places, words = places[often], words[often]
+    return places[np.argsort(words, kind="stable")].astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The vectors of some heads, ready for products, and what the launches share."""
+    """The vectors of a layer, which of its heads a launch is for, and what the launches share."""
 
-    V: Tensor  # (BH, S, d)
-    texts: Tensor  # (BH,) int32, the text of each head
+    z: Tensor  # (B, H, S, d) read vectors; the last dimension is contiguous
+    heads: Tensor  # (n,) int32, numbers of heads, b H + h
     text: TextTensors
-    exponent: Tensor  # (BH,)
-    shift: Tensor  # (BH,)
-    finite: Tensor  # (BH,)
+    largest: Tensor  # (BH,) the largest |z|, NaN where something is not finite
+    shift: Tensor  # (BH,) about the mean of C
+    scale: Tensor  # (BH,) one over how far C is spread, at most
 
     @property
-    def sizes(self) -> tuple[Tensor, int, int, int]:
-        """The texts, S, d and the number of blocks, as every kernel takes them."""
-        return self.texts, self.V.shape[1], self.V.shape[2], self.text.blocks
+    def number(self) -> int:
+        """How many heads there are in all, B · H."""
+        return self.z.shape[0] * self.z.shape[1]
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """How kernels find vectors: strides, then H, S and d."""
+        return (*self.z.stride()[:3], self.z.shape[1], self.text.size, self.z.shape[3])
 
     @property
     def shape(self) -> dict[str, Any]:
-        """The shapes that kernels are compiled for."""
-        precision = "tf32x3" if self.V.dtype == torch.float32 else "ieee"
-        dimensions = max(16, 1 << (self.V.shape[2] - 1).bit_length())
-        few = dimensions * self.V.element_size() <= 256  # bytes of a vector: two tiles at a time
+        """What kernels are compiled for."""
+        dimensions = max(16, 1 << (self.z.shape[3] - 1).bit_length())
+        few = dimensions * self.z.element_size() <= 256  # bytes of a vector: two tiles at a time
         return {
-            "T": self.text.tile,
             "D": dimensions,
-            "PRECISION": precision,
+            "PRECISION": "tf32x3" if self.z.dtype == torch.float32 else "ieee",
             "num_warps": 4,
             "num_stages": 2 if few else 1,
         }
 
-    def some(self, heads: slice | Tensor) -> "Layer":
-        """Some of the heads."""
-        parts = (self.exponent[heads], self.shift[heads], self.finite[heads])
-        return Layer(self.V[heads], self.texts[heads], self.text, *parts)
+    def some(self, heads: Tensor) -> "Layer":
+        """The same layer, for launches over some of its heads."""
+        return replace(self, heads=heads.to(torch.int32))
 
-    def new(self, *shape: int, dtype: torch.dtype, fill: float = 0) -> Tensor:
-        """An array with one row a head."""
-        return torch.full((len(self.V), *shape), fill, dtype=dtype, device=self.V.device)
+    def new(self, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """An array with one row for each head, with anything in it."""
+        return torch.empty((self.number, *shape), dtype=dtype, device=self.z.device)
 
 
-def prepare(z: Tensor, text: TextTensors, reading: Reading) -> Layer:
-    """Check, scale and read the vectors of a layer (B, H, S, d)."""
-    B, H, _, d = z.shape
+def read(z: Tensor, text: TextTensors, reading: Reading) -> Tensor:
+    """The read vectors (B, H, S, d) of a layer, in memory as the kernels want them."""
     z = z[:, :, : text.size]
     if reading != "raw":
         members = (text.kept > 0)[:, None]  # (B, 1, S)
         real = (text.kept >= 0)[:, None, :, None]  # (B, 1, S, 1)
-        read = read_vectors(torch.where(real, z, 0), reading, members.expand(B, H, -1))
-        z = torch.where(read.finite[..., None, None], read.vectors, torch.nan)
-    V = torch.empty(B * H, text.size, d, dtype=z.dtype, device=z.device)
-    texts = torch.arange(B, dtype=torch.int32, device=z.device).repeat_interleave(H)
-    exponent, shift = torch.empty_like(texts), torch.empty_like(texts, dtype=torch.float32)
-    layer = Layer(V, texts, text, exponent, shift, finite := torch.empty_like(texts))
-    kernels.prepare[(B * H,)](
-        z,
-        text.kept,
-        text.pairs,
-        V,
-        exponent,
-        shift,
-        finite,
-        *z.stride(),
-        H,
-        text.size,
-        d,
-        text.blocks,
-        T=text.tile,
-        D=layer.shape["D"],
-        SCALE=z.dtype != torch.float16,
-        num_warps=8,
-    )
-    return layer
+        found = read_vectors(torch.where(real, z, 0), reading, members.expand(z.shape[:3]))
+        z = torch.where(found.finite[..., None, None], found.vectors, torch.nan)
+    return z if z.stride(3) == 1 else z.contiguous()

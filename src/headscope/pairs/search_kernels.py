@@ -1,4 +1,4 @@
-"""The Triton kernels that find thresholds and count the pairs that reach them."""
+"""The Triton kernels that find thresholds in the lists of pairs, and count what reaches them."""
 
 # mypy: ignore-errors
 # Inside a kernel the names are those of Triton's own language, which has no Python types.
@@ -6,127 +6,263 @@
 import triton
 import triton.language as tl
 
-from headscope.pairs.tiles import BIG, are_pairs, block_vectors, key_of, level_of, products, row
+from headscope.pairs.tiles import (
+    BIG,
+    head_start,
+    key_of,
+    level_of,
+    of_tokens,
+    products,
+    value_of,
+    vectors,
+)
 
 
-@triton.jit(do_not_specialize=["capacity"])
-def select(
-    values,  # (BH, capacity) float32
-    found,  # (BH,) int32
-    levels,  # (BH, 2) float32, as for count_levels
-    chosen,  # (BH,) int32, the level of the wanted value
-    ranks,  # (BH,) int32, which of the values of that level, from above, starting at 1
-    reach,  # (BH,) float32 out
-    capacity,
-    BINS: tl.constexpr,
+@triton.jit
+def _value(entry):
+    """The similarity of a listed pair."""
+    return (entry >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _rise(c, bh, shifts, scales, edge_levels, LEVELS: tl.constexpr, STEPS: tl.constexpr):
+    """How many levels above the edge a value lies, at most STEPS - 1."""
+    level = level_of(c, tl.load(shifts + bh), tl.load(scales + bh), LEVELS)
+    return tl.maximum(tl.minimum(level - tl.load(edge_levels + bh), STEPS - 1), 0)
+
+
+@triton.jit(do_not_specialize=["room", "lists"])
+def count_rises(
+    listed,  # (heads, lists, room) int64
+    found,  # (heads, lists) int32
+    heads,
+    shifts,
+    scales,
+    edge_levels,
+    counts,  # (heads, programs, STEPS) int32 out
+    room,
+    lists,
+    LEVELS: tl.constexpr,
+    STEPS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Find the wanted value of a level, by splitting the range of its keys again and again."""
-    bh = tl.program_id(0)
-    size = tl.minimum(tl.load(found + bh), capacity)
-    begin, scale = tl.load(levels + bh * 2), tl.load(levels + bh * 2 + 1)
-    level, rank = tl.load(chosen + bh), tl.load(ranks + bh)
-    base = bh.to(tl.int64) * capacity
-    bins = tl.arange(0, BINS)
-    least = tl.full((BLOCK,), 2147483647, tl.int32)
-    most = tl.full((BLOCK,), -2147483648, tl.int32)
-    for start in range(0, size, BLOCK):
-        n = start + tl.arange(0, BLOCK)
-        c = tl.load(values + base + n, mask=n < size, other=0.0)
-        inside = (n < size) & (level_of(c, begin, scale, BINS) == level)
-        least = tl.where(inside, tl.minimum(least, key_of(c)), least)
-        most = tl.where(inside, tl.maximum(most, key_of(c)), most)
-    low = tl.min(least)
-    width = (tl.max(most) - low).to(tl.int64) & 0xFFFFFFFF
-    last = tl.max(most)
-    shift = 0
-    while (width >> shift) > 0:
-        shift += 5
-    while shift > 0:
-        shift -= 5
-        held = tl.zeros((BINS,), tl.int32)
+    """Count the listed pairs of each level above the edge."""
+    program, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    held = tl.zeros((STEPS,), tl.int32)
+    step = tl.arange(0, STEPS)
+    for n in range(program, lists, tl.num_programs(0)):
+        size = tl.minimum(tl.load(found + own * lists + n), room)
+        base = listed + (own.to(tl.int64) * lists + n) * room
         for start in range(0, size, BLOCK):
-            n = start + tl.arange(0, BLOCK)
-            c = tl.load(values + base + n, mask=n < size, other=0.0)
-            key = key_of(c)
-            above = ((key - low).to(tl.int64) & 0xFFFFFFFF) >> shift
-            inside = (n < size) & (key >= low) & (key <= last) & (above < BINS)
-            # Bins for other values: none. They are counted in bin 0 and taken off again.
-            held += tl.histogram(tl.where(inside, above, 0).to(tl.int32), BINS)
-            held -= tl.where(bins == 0, tl.sum((inside == 0).to(tl.int32)), 0)
-        upwards = tl.sum(held) - tl.cumsum(held, 0) + held  # values in this bin and above
-        bin_ = tl.max(tl.where(upwards >= rank, bins, 0))
-        rank -= tl.sum(tl.where(bins > bin_, held, 0))
-        low += bin_ << shift
-    bits = low ^ ((low >> 31) & 0x7FFFFFFF)
-    tl.store(reach + bh, bits.to(tl.float32, bitcast=True))
+            m = start + tl.arange(0, BLOCK)
+            c = _value(tl.load(base + m, mask=m < size, other=0))
+            rise = _rise(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
+            # What is not there is counted in step 0 and taken off again.
+            held += tl.histogram(tl.where(m < size, rise, 0), STEPS)
+            held -= tl.where(step == 0, tl.maximum(start + BLOCK - size, 0), 0)
+    tl.store(counts + (own * tl.num_programs(0) + program) * STEPS + step, held)
 
 
-@triton.jit(do_not_specialize=["S", "capacity", "reach_head", "reach_token"])
+@triton.jit
+def _wanted_step(counts, own, rank, programs, STEPS: tl.constexpr, PROGRAMS: tl.constexpr):
+    """The step that holds the value of a rank, its rank in it, and how many values there are."""
+    step = tl.arange(0, STEPS)
+    program = tl.arange(0, PROGRAMS)
+    place = counts + (own * programs + program[:, None]) * STEPS + step[None, :]
+    held = tl.sum(tl.load(place, mask=program[:, None] < programs, other=0), 0)  # (STEPS,)
+    upwards = tl.sum(held) - tl.cumsum(held, 0) + held
+    wanted = tl.max(tl.where(upwards >= rank, step, 0))
+    return wanted, rank - tl.sum(tl.where(step > wanted, held, 0)), tl.sum(held)
+
+
+@triton.jit(do_not_specialize=["room", "lists", "programs"])
+def gather(
+    listed,
+    found,
+    heads,
+    shifts,
+    scales,
+    edge_levels,
+    counts,
+    ranks,  # (B,) int32
+    near,  # (heads, NEAR) int32 out: the keys of the values in the wanted step
+    near_found,  # (heads,) int32 in and out
+    room,
+    lists,
+    programs,  # of count_rises
+    H,
+    NEAR: tl.constexpr,
+    LEVELS: tl.constexpr,
+    STEPS: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Write down the values that share a step with the one of the wanted rank."""
+    program, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    rank = tl.load(ranks + bh // H)
+    wanted, _, _ = _wanted_step(counts, own, rank, programs, STEPS, PROGRAMS)
+    for n in range(program, lists, tl.num_programs(0)):
+        size = tl.minimum(tl.load(found + own * lists + n), room)
+        base = listed + (own.to(tl.int64) * lists + n) * room
+        for start in range(0, size, BLOCK):
+            m = start + tl.arange(0, BLOCK)
+            c = _value(tl.load(base + m, mask=m < size, other=0))
+            rise = _rise(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
+            inside = (m < size) & (rise == wanted)
+            one = near_found + own + tl.zeros((BLOCK,), tl.int32)
+            slot = tl.atomic_add(one, 1, mask=inside, sem="relaxed")
+            tl.store(near + own * NEAR + slot, key_of(c), mask=inside & (slot < NEAR))
+
+
+@triton.jit(do_not_specialize=["room", "lists", "programs"])
+def pick(
+    near,  # (heads, NEAR) int32
+    near_found,
+    found,  # (heads, lists) int32
+    heads,
+    counts,
+    ranks,
+    reach,  # (BH,) float32 out
+    failed,  # (BH,) float32 out: 1 where a list or the step did not have room
+    room,
+    lists,
+    programs,
+    H,
+    NEAR: tl.constexpr,
+    STEPS: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+    LISTS: tl.constexpr,
+):
+    """Find the value of a rank among the values of its step, by halving the range of keys."""
+    own = tl.program_id(0)
+    bh = tl.load(heads + own)
+    rank = tl.load(ranks + bh // H)
+    _, left, total = _wanted_step(counts, own, rank, programs, STEPS, PROGRAMS)
+    n = tl.arange(0, NEAR)
+    size = tl.load(near_found + own)
+    there = n < size
+    key = tl.load(near + own * NEAR + n, mask=there, other=-2147483648)
+    low = tl.min(tl.where(there, key, 2147483647)).to(tl.int64)
+    high = tl.max(key).to(tl.int64)
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if tl.sum((there & (key >= middle)).to(tl.int32)) >= left:
+            low = middle
+        else:
+            high = middle - 1
+    tl.store(reach + bh, value_of(low.to(tl.int32)))
+    each = tl.arange(0, LISTS)
+    longest = tl.max(tl.load(found + own * lists + each, mask=each < lists, other=0))
+    tl.store(failed + bh, ((longest > room) | (total < rank) | (size > NEAR)).to(tl.float32))
+
+
+@triton.jit(do_not_specialize=["S", "room", "lists", "reach_head", "reach_token"])
 def count_high(
-    places,  # (BH, capacity) int32
-    values,  # (BH, capacity) float32
-    found,  # (BH,) int32
-    reach,  # (BH, S) float32
+    listed,
+    found,
+    heads,
+    reach,  # (BH, S) float32, or (BH,) for all tokens
     reach_head,
     reach_token,
     sentence,  # (B, S) int32
     token,
     word,
     ordinary,
-    counters,  # (BH, 8) int64 in and out
-    by_distance,  # (BH, S) int32 in and out
-    taking_part,  # (BH, S) int32 in and out
-    sums,  # (BH, 2) int64 in and out: of related and unrelated C, in units of 1 / unit
+    bins,  # (S,) int32
+    inside_share,  # (B, S) int64, the chance of one sentence at each distance, times 2**40
     units,  # (BH,) float32
-    capacity,
-    texts,
+    counters,  # (BH, 8) int64 in and out: six counts, then sums of related and unrelated C
+    expected,  # (BH,) int64 in and out
+    by_bin,  # (BH, BINS) int32 in and out
+    taking_part,  # (BH, S) int32 in and out
+    room,
+    lists,
+    H,
     S,
+    BINS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """Count the listed pairs that are high. All sums are of whole numbers: any order will do."""
-    chunk, bh = tl.program_id(0), tl.program_id(1)
-    size = tl.minimum(tl.load(found + bh), capacity)
-    unit = tl.load(units + bh)
-    at, own = tl.load(texts + bh) * S, bh * S
-    base = bh.to(tl.int64) * capacity
-    for start in range(chunk * BLOCK, size, BLOCK * tl.num_programs(0)):
-        n = start + tl.arange(0, BLOCK)
-        listed = n < size
-        place = tl.load(places + base + n, mask=listed, other=0)
-        c = tl.load(values + base + n, mask=listed, other=0.0)
-        i, j = place // S, place % S
-        limit = reach + bh * reach_head
-        least = tl.minimum(tl.load(limit + i * reach_token), tl.load(limit + j * reach_token))
-        high = listed & (c >= least)
-        same_sentence = tl.load(sentence + at + i) == tl.load(sentence + at + j)
-        same_token = tl.load(token + at + i) == tl.load(token + at + j)
-        same_word = tl.load(word + at + i) == tl.load(word + at + j)
-        plain = (tl.load(ordinary + at + i) & tl.load(ordinary + at + j)) != 0
-        unrelated = high & plain & (j - i > 32) & (same_sentence == 0) & (same_word == 0)
-        tl.atomic_add(by_distance + own + j - i, 1, mask=high, sem="relaxed")
-        tl.atomic_add(taking_part + own + i, 1, mask=high, sem="relaxed")
-        tl.atomic_add(taking_part + own + j, 1, mask=high, sem="relaxed")
-        out = counters + bh * 8
-        tl.atomic_add(out, tl.sum(high.to(tl.int64)), sem="relaxed")
-        tl.atomic_add(out + 1, tl.sum((high & same_sentence).to(tl.int64)), sem="relaxed")
-        tl.atomic_add(out + 2, tl.sum((high & same_token).to(tl.int64)), sem="relaxed")
-        tl.atomic_add(out + 3, tl.sum((high & same_word).to(tl.int64)), sem="relaxed")
-        tl.atomic_add(out + 4, tl.sum((high & (plain == 0)).to(tl.int64)), sem="relaxed")
-        tl.atomic_add(out + 5, tl.sum(unrelated.to(tl.int64)), sem="relaxed")
-        whole = (c.to(tl.float64) * unit.to(tl.float64)).to(tl.int64)
-        far = tl.sum(tl.where(unrelated, whole, 0))
-        tl.atomic_add(sums + bh * 2, tl.sum(tl.where(high, whole, 0)) - far, sem="relaxed")
-        tl.atomic_add(sums + bh * 2 + 1, far, sem="relaxed")
+    program, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    text = bh // H
+    unit = tl.load(units + bh).to(tl.float64)
+    limit = reach + bh * reach_head
+    at = text * S
+    highs = tl.zeros((BLOCK,), tl.int32)
+    sentences = tl.zeros((BLOCK,), tl.int32)
+    tokens = tl.zeros((BLOCK,), tl.int32)
+    words = tl.zeros((BLOCK,), tl.int32)
+    specials = tl.zeros((BLOCK,), tl.int32)
+    strangers = tl.zeros((BLOCK,), tl.int32)
+    related_sum = tl.zeros((BLOCK,), tl.int64)
+    unrelated_sum = tl.zeros((BLOCK,), tl.int64)
+    chance = tl.zeros((BLOCK,), tl.int64)
+    held = tl.zeros((BINS,), tl.int32)
+    for n in range(program, lists, tl.num_programs(0)):
+        size = tl.minimum(tl.load(found + own * lists + n), room)
+        base = listed + (own.to(tl.int64) * lists + n) * room
+        for start in range(0, size, BLOCK):
+            m = start + tl.arange(0, BLOCK)
+            entry = tl.load(base + m, mask=m < size, other=0)
+            place, c = (entry & 0xFFFFFFFF).to(tl.int32), _value(entry)
+            i, j = place // S, place % S
+            least = tl.minimum(tl.load(limit + i * reach_token), tl.load(limit + j * reach_token))
+            high = (m < size) & (c >= least)
+            one = high.to(tl.int32)
+            same_sentence = _same(sentence, at, i, j, high)
+            same_word = _same(word, at, i, j, high)
+            plain_i = tl.load(ordinary + at + i, mask=high, other=0)
+            plain = plain_i & tl.load(ordinary + at + j, mask=high, other=0)
+            apart = (j - i > 32) & (same_sentence == 0) & (same_word == 0)
+            stranger = tl.where(apart, plain, 0)
+            highs += one
+            sentences += same_sentence
+            tokens += _same(token, at, i, j, high)
+            words += same_word
+            specials += one - plain
+            strangers += stranger
+            whole = tl.where(high, (c.to(tl.float64) * unit).to(tl.int64), 0)
+            unrelated_sum += tl.where(stranger != 0, whole, 0)
+            related_sum += tl.where(stranger != 0, 0, whole)
+            chance += tl.load(inside_share + at + j - i, mask=high, other=0)
+            bin_ = tl.load(bins + j - i, mask=high, other=BINS - 1)
+            held += tl.histogram(bin_, BINS)
+            tl.atomic_add(taking_part + bh * S + i, 1, mask=high, sem="relaxed")
+            tl.atomic_add(taking_part + bh * S + j, 1, mask=high, sem="relaxed")
+    out = counters + bh * 8
+    tl.atomic_add(out, tl.sum(highs).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 1, tl.sum(sentences).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 2, tl.sum(tokens).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 3, tl.sum(words).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 4, tl.sum(specials).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 5, tl.sum(strangers).to(tl.int64), sem="relaxed")
+    tl.atomic_add(out + 6, tl.sum(related_sum), sem="relaxed")
+    tl.atomic_add(out + 7, tl.sum(unrelated_sum), sem="relaxed")
+    tl.atomic_add(expected + bh, tl.sum(chance), sem="relaxed")
+    tl.atomic_add(by_bin + bh * BINS + tl.arange(0, BINS), held, sem="relaxed")
 
 
-@triton.jit(do_not_specialize=["S", "blocks"])
+@triton.jit
+def _same(pointer, at, i, j, high):
+    """1 where two tokens have the same number."""
+    one = tl.load(pointer + at + i, mask=high, other=0)
+    return (one == tl.load(pointer + at + j, mask=high, other=1)).to(tl.int32)
+
+
+@triton.jit(do_not_specialize=["S", "H"])
 def count_reaching(
-    V,
+    Z,
+    heads,
     kept,
-    trials,  # (BH,) int32, key
-    counts,  # (BH, row blocks) int32 out
-    texts,
+    trials,  # (heads,) int32, key
+    counts,  # (heads, row blocks) int32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
     S,
     d,
     blocks,
@@ -135,28 +271,34 @@ def count_reaching(
     PRECISION: tl.constexpr,
 ):
     """Count the pairs whose key reaches a trial."""
-    first, bh = tl.program_id(0), tl.program_id(1)
-    text = tl.load(texts + bh)
-    trial = tl.load(trials + bh)
-    a = block_vectors(V, bh, first, S, d, T, D)
-    kept_i = row(kept, text, first, S, T)
+    first, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    trial = tl.load(trials + own)
+    i = first * T + tl.arange(0, T)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    kept_i = of_tokens(kept, text, i, S) > 0
     count = tl.zeros((T,), tl.int32)
     for second in range(first, blocks):
-        b = block_vectors(V, bh, second, S, d, T, D)
+        j = second * T + tl.arange(0, T)
+        b = vectors(Z, start, j, S, z_token, d, D)
         key = key_of(products(a, b, PRECISION))  # (T, T)
-        pair = are_pairs(kept_i, row(kept, text, second, S, T), first, second, T)
+        pair = kept_i[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
+        pair = pair & (i[:, None] < j[None, :])
         count += tl.sum((pair & (key >= trial)).to(tl.int32), 1)
-    tl.store(counts + bh * tl.num_programs(0) + first, tl.sum(count))
+    tl.store(counts + own * tl.num_programs(0) + first, tl.sum(count))
 
 
 @triton.jit
 def _reaching(
-    V,
+    Z,
+    start,
     kept,
-    bh,
     text,
     first,
     trial,
+    z_token,
     S,
     d,
     blocks,
@@ -165,25 +307,29 @@ def _reaching(
     PRECISION: tl.constexpr,
 ):
     """How many partners of each token of a block have a key that reaches its trial, (T,)."""
-    a = block_vectors(V, bh, first, S, d, T, D)
     i = first * T + tl.arange(0, T)
+    a = vectors(Z, start, i, S, z_token, d, D)
     count = tl.zeros((T,), tl.int32)
     for second in range(blocks):
-        b = block_vectors(V, bh, second, S, d, T, D)
-        key = key_of(products(a, b, PRECISION))  # (T, T)
         j = second * T + tl.arange(0, T)
-        partner = (row(kept, text, second, S, T)[None, :] > 0) & (i[:, None] != j[None, :])
+        b = vectors(Z, start, j, S, z_token, d, D)
+        key = key_of(products(a, b, PRECISION))  # (T, T)
+        partner = (of_tokens(kept, text, j, S) > 0)[None, :] & (i[:, None] != j[None, :])
         count += tl.sum((partner & (key >= trial[:, None])).to(tl.int32), 1)
     return count
 
 
-@triton.jit(do_not_specialize=["S", "blocks", "k"])
+@triton.jit(do_not_specialize=["S", "H", "k"])
 def nearest_reach(
-    V,
+    Z,
+    heads,
     kept,
     reach,  # (BH, S) float32 out
     k,
-    texts,
+    z_text,
+    z_head,
+    z_token,
+    H,
     S,
     d,
     blocks,
@@ -195,17 +341,19 @@ def nearest_reach(
 
     A token with fewer partners reaches all of them.
     """
-    first, bh = tl.program_id(0), tl.program_id(1)
-    text = tl.load(texts + bh)
+    first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
     none = tl.full((T,), -2147483648, tl.int32)
     trial = tl.zeros((T,), tl.int32)  # the sign first: 0 is the smallest key that is not negative
-    count = _reaching(V, kept, bh, text, first, trial, S, d, blocks, T, D, PRECISION)
+    count = _reaching(Z, start, kept, text, first, trial, z_token, S, d, blocks, T, D, PRECISION)
     least = tl.where(count >= k, trial, none)
     for bit in range(31):
         trial = least + (1073741824 >> bit)
-        count = _reaching(V, kept, bh, text, first, trial, S, d, blocks, T, D, PRECISION)
+        count = _reaching(
+            Z, start, kept, text, first, trial, z_token, S, d, blocks, T, D, PRECISION
+        )
         least = tl.where(count >= k, trial, least)
-    bits = least ^ ((least >> 31) & 0x7FFFFFFF)
-    value = tl.where(least == none, -BIG, bits.to(tl.float32, bitcast=True))
+    value = tl.where(least == none, -BIG, value_of(least))
     i = first * T + tl.arange(0, T)
     tl.store(reach + bh * S + i, value, mask=i < S)

@@ -193,6 +193,7 @@ class Observer:
             scaling=outputs.scaling,
             causal=self.causal and outputs.mask is None,
             mask=outputs.mask,
+            normaliser=outputs.normaliser if mode == "real" else None,
             layer=layer,
         )
 
