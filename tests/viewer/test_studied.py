@@ -201,6 +201,13 @@ def test_the_card_of_a_head_stands_beside_it(tab: Tab, study: Study) -> None:
     assert marked == [word for word, _ in ends]
     for context, (word, expected) in zip(contexts, ends, strict=True):
         assert context.strip("…") == expected.replace(f"[{word}]", word, 1)
+    hidden = tab.page.evaluate(
+        """[...document.querySelectorAll(".panel .examples mark")].filter((mark) => {
+            const [word, row] = [mark, mark.closest("li")].map((e) => e.getBoundingClientRect());
+            return !word.width || word.left < row.left || word.right > row.right + 1;
+        }).length"""
+    )
+    assert hidden == 0
     assert any("<img src=x" in context or "</script>" in context for context in contexts)
     assert "<img src=x onerror=alert(1)>.txt" in said
 

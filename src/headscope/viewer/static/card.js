@@ -78,7 +78,7 @@ export function cardMeasures(study, at) {
   return h("table", { class: "facts studied" }, h("tr", {}, h("td"), names), ...rows);
 }
 
-/** A context whose word stands in [brackets]: the word is marked instead. */
+/** A context whose word stands in [brackets]: the word is marked instead, in the middle. */
 function inContext(context, word) {
   const at = context.indexOf(`[${word}]`);
   if (at < 0) return h("q", { dir: "auto" }, context);
@@ -87,11 +87,9 @@ function inContext(context, word) {
   return h(
     "q",
     { dir: "auto" },
-    isCut(before) ? "…" : "",
-    before,
+    h("span", { class: "before" }, h("span", {}, isCut(before) ? `…${before}` : before)),
     h("mark", {}, word),
-    after,
-    isCut(after) ? "…" : "",
+    h("span", { class: "after" }, isCut(after) ? `${after}…` : after),
   );
 }
 

@@ -66,7 +66,13 @@ export class Segments {
           ),
         ),
         h("section", {}, h("h2", {}, "How alike the sentences are"), this.matrix.element, this.noKernel),
-        h("section", {}, h("h2", {}, "Heads that tell the segments apart"), this.heads),
+        h(
+          "section",
+          {},
+          h("h2", {}, "Heads that tell the segments apart"),
+          h("p", { class: "hint" }, "Their shares at granularity 1."),
+          this.heads,
+        ),
         this.about,
       ),
     );
