@@ -170,11 +170,10 @@ def _list_and_count(pending: Pending, capacity: int) -> None:
         lists = Lists(layer.some(layer.heads[own]), capacity)
         if searched:
             lists.collect(edges.value)
-            counts = lists.count_rises(edges)
             for n, ranks in searched:
                 top = n == len(pending.rules)
                 reach = layer.new() if top else pending.high[n].reach
-                lists.select(edges, counts, ranks, reach, pending.checks[1 + n])
+                lists.select(edges, ranks, reach, pending.checks[1 + n])
                 if top:
                     pending.best[own] = lists.best(pending.best[own])
                 else:

@@ -10,11 +10,11 @@ from headscope.pairs import kernels, search_kernels
 from headscope.pairs.layer import BINS, Layer, TextTensors
 from headscope.pairs.tiles import LEVELS
 
-BLOCK = 1024  # listed pairs that a program looks at together
+BLOCK = 512  # listed pairs that a program looks at together
 COLUMNS = 32  # tokens that each token is paired with in a sample
-STEPS = 64  # levels above the edge that are told apart
-NEAR = 8192  # values that may share a level with a threshold
-MOST_LISTS, MOST_PROGRAMS = 64, 16
+STEPS = 128  # levels above the edge that are told apart, and parts of a level
+NEAR = 8192  # values that may share a part of a level with a threshold
+MOST_LISTS, MOST_PROGRAMS = 1024, 2048  # of a head, and of all heads together
 NO_PAIR = 2**63 - 1
 # Registers a thread, for more threads at a time: what measured fastest on an H200.
 ADD_UP, COLLECT = {"maxnreg": 168}, {"maxnreg": 128}
@@ -212,7 +212,7 @@ class Counted:
     def add(self, lists: "Lists") -> None:
         """Count the listed pairs that reach the threshold."""
         text, layer = lists.layer.text, lists.layer
-        search_kernels.count_high[(min(lists.number, MOST_PROGRAMS), len(layer.heads))](
+        search_kernels.count_high[lists.grid](
             lists.listed,
             lists.found,
             layer.heads,
@@ -252,13 +252,15 @@ class Lists:
 
     def __init__(self, layer: Layer, capacity: int) -> None:
         number = 1
-        while number < MOST_LISTS and capacity // number > 4 * BLOCK:
+        while number < MOST_LISTS and capacity // number > 2 * BLOCK:
             number *= 2
         self.layer, self.number = layer, number
         self.room = -(-capacity // number)
         shape, device = (len(layer.heads), number, self.room), layer.z.device
         self.listed = torch.empty(shape, dtype=torch.int64, device=device)
-        self.found, self.near_found = _zeros(device, shape[:2], shape[:1])
+        self.found = torch.empty(shape[:2], dtype=torch.int32, device=device)
+        # As many programs as there are lists, if the heads alone are few.
+        self.grid = (min(number, max(8, MOST_PROGRAMS // shape[0])), shape[0])
 
     def collect(self, reach: Tensor, first: int = 0, blocks: int | None = None) -> None:
         """List the pairs that reach a threshold, of all rows or of some blocks of rows."""
@@ -284,68 +286,34 @@ class Lists:
             **{**layer.shape, **COLLECT},
         )
 
-    def count_rises(self, edges: Edges) -> Tensor:
-        """How many listed pairs each level above the edge has, (heads, programs, STEPS)."""
-        layer, programs = self.layer, min(self.number, MOST_PROGRAMS)
-        counts = torch.empty(
-            len(layer.heads), programs, STEPS, dtype=torch.int32, device=layer.z.device
-        )
-        search_kernels.count_rises[(programs, len(layer.heads))](
-            self.listed,
-            self.found,
-            layer.heads,
-            layer.shift,
-            layer.scale,
-            edges.level,
-            counts,
-            self.room,
-            self.number,
-            LEVELS=LEVELS,
-            STEPS=STEPS,
-            BLOCK=BLOCK,
-        )
-        return counts
-
-    def select(
-        self, edges: Edges, counts: Tensor, ranks: Tensor, reach: Tensor, failed: Tensor
-    ) -> None:
+    def select(self, edges: Edges, ranks: Tensor, reach: Tensor, failed: Tensor) -> None:
         """Write the similarity that has a rank (B,) from above, and where it was not found."""
-        layer, programs = self.layer, counts.shape[1]
-        near = torch.empty(len(layer.heads), NEAR, dtype=torch.int32, device=layer.z.device)
-        self.near_found.zero_()
-        sizes = (self.room, self.number, programs, layer.z.shape[1])
-        search_kernels.gather[(programs, len(layer.heads))](
-            self.listed,
-            self.found,
-            layer.heads,
-            layer.shift,
-            layer.scale,
-            edges.level,
-            counts,
-            ranks,
-            near,
-            self.near_found,
-            *sizes,
-            NEAR=NEAR,
-            LEVELS=LEVELS,
-            STEPS=STEPS,
-            PROGRAMS=MOST_PROGRAMS,
-            BLOCK=BLOCK,
+        layer, heads = self.layer, len(self.layer.heads)
+        near = torch.empty(heads, NEAR, dtype=torch.int32, device=layer.z.device)
+        steps = (heads, STEPS)
+        counts, finer, near_found = _zeros(layer.z.device, steps, steps, (heads,))
+        lists = (self.listed, self.found, layer.heads, layer.shift, layer.scale, edges.level, ranks)
+        sizes = (self.room, self.number, layer.z.shape[1])
+        shape = {"LEVELS": LEVELS, "STEPS": STEPS, "BLOCK": BLOCK}
+        for fine in (False, True):
+            search_kernels.count_steps[self.grid](
+                *lists, counts, finer, *sizes, FINER=fine, **shape
+            )
+        search_kernels.gather[self.grid](
+            *lists, counts, finer, near, near_found, failed, *sizes, NEAR=NEAR, **shape
         )
-        search_kernels.pick[(len(layer.heads),)](
+        search_kernels.pick[(heads,)](
             near,
-            self.near_found,
-            self.found,
+            near_found,
             layer.heads,
-            counts,
             ranks,
+            counts,
+            finer,
             reach,
             failed,
-            *sizes,
+            layer.z.shape[1],
             NEAR=NEAR,
             STEPS=STEPS,
-            PROGRAMS=MOST_PROGRAMS,
-            LISTS=MOST_LISTS,
             num_warps=8,
         )
 

@@ -25,58 +25,77 @@ def _value(entry):
 
 
 @triton.jit
-def _rise(c, bh, shifts, scales, edge_levels, LEVELS: tl.constexpr, STEPS: tl.constexpr):
-    """How many levels above the edge a value lies, at most STEPS - 1."""
-    level = level_of(c, tl.load(shifts + bh), tl.load(scales + bh), LEVELS)
-    return tl.maximum(tl.minimum(level - tl.load(edge_levels + bh), STEPS - 1), 0)
+def _steps(c, bh, shifts, scales, edge_levels, LEVELS: tl.constexpr, STEPS: tl.constexpr):
+    """How many levels above the edge a value lies, and where in its level, both below STEPS.
+
+    Neither falls when c rises, the second among values of one level. What lies beyond the steps
+    is put into the last one, and not told apart further.
+    """
+    shift, scale = tl.load(shifts + bh), tl.load(scales + bh)
+    level = level_of(c, shift, scale, LEVELS)
+    rise = level - tl.load(edge_levels + bh)
+    bits = ((c - shift) * scale).to(tl.int32, bitcast=True)  # a level is 2**17 of them
+    inside = (bits & 0x1FFFF) // (0x20000 // STEPS)
+    known = (level > 0) & (level < LEVELS - 1) & (rise < STEPS - 1)
+    return tl.maximum(tl.minimum(rise, STEPS - 1), 0), tl.where(known, inside, 0)
+
+
+@triton.jit
+def _wanted(counts, place, rank, STEPS: tl.constexpr):
+    """The step that holds the value of a rank, and its rank there."""
+    step = tl.arange(0, STEPS)
+    held = tl.load(counts + place * STEPS + step)
+    upwards = tl.sum(held) - tl.cumsum(held, 0) + held
+    wanted = tl.max(tl.where(upwards >= rank, step, 0))
+    return wanted, rank - tl.sum(tl.where(step > wanted, held, 0))
 
 
 @triton.jit(do_not_specialize=["room", "lists"])
-def count_rises(
+def count_steps(
     listed,  # (heads, lists, room) int64
     found,  # (heads, lists) int32
     heads,
     shifts,
     scales,
     edge_levels,
-    counts,  # (heads, programs, STEPS) int32 out
+    ranks,  # (B,) int32
+    counts,  # (heads, STEPS) int32 in and out: pairs of each level above the edge
+    finer,  # (heads, STEPS) int32 in and out: pairs of each part of the wanted level
     room,
     lists,
+    H,
+    FINER: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Count the listed pairs of each level above the edge."""
+    """Count the listed pairs of each level above the edge, or of each part of the wanted level."""
     program, own = tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
-    held = tl.zeros((STEPS,), tl.int32)
     step = tl.arange(0, STEPS)
+    level = 0
+    if FINER:
+        level, _ = _wanted(counts, own, tl.load(ranks + bh // H), STEPS)
+    held = tl.zeros((STEPS,), tl.int32)
     for n in range(program, lists, tl.num_programs(0)):
         size = tl.minimum(tl.load(found + own * lists + n), room)
         base = listed + (own.to(tl.int64) * lists + n) * room
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
             c = _value(tl.load(base + m, mask=m < size, other=0))
-            rise = _rise(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
+            rise, part = _steps(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
+            there = m < size
+            if FINER:
+                there = there & (rise == level)
+                rise = part
             # What is not there is counted in step 0 and taken off again.
-            held += tl.histogram(tl.where(m < size, rise, 0), STEPS)
-            held -= tl.where(step == 0, tl.maximum(start + BLOCK - size, 0), 0)
-    tl.store(counts + (own * tl.num_programs(0) + program) * STEPS + step, held)
+            held += tl.histogram(tl.where(there, rise, 0), STEPS)
+            held -= tl.where(step == 0, BLOCK - tl.sum(there.to(tl.int32)), 0)
+    out = finer if FINER else counts
+    tl.atomic_add(out + own * STEPS + step, held, sem="relaxed")
 
 
-@triton.jit
-def _wanted_step(counts, own, rank, programs, STEPS: tl.constexpr, PROGRAMS: tl.constexpr):
-    """The step that holds the value of a rank, its rank in it, and how many values there are."""
-    step = tl.arange(0, STEPS)
-    program = tl.arange(0, PROGRAMS)
-    place = counts + (own * programs + program[:, None]) * STEPS + step[None, :]
-    held = tl.sum(tl.load(place, mask=program[:, None] < programs, other=0), 0)  # (STEPS,)
-    upwards = tl.sum(held) - tl.cumsum(held, 0) + held
-    wanted = tl.max(tl.where(upwards >= rank, step, 0))
-    return wanted, rank - tl.sum(tl.where(step > wanted, held, 0)), tl.sum(held)
-
-
-@triton.jit(do_not_specialize=["room", "lists", "programs"])
+@triton.jit(do_not_specialize=["room", "lists"])
 def gather(
     listed,
     found,
@@ -84,62 +103,61 @@ def gather(
     shifts,
     scales,
     edge_levels,
+    ranks,
     counts,
-    ranks,  # (B,) int32
-    near,  # (heads, NEAR) int32 out: the keys of the values in the wanted step
+    finer,
+    near,  # (heads, NEAR) int32 out: the keys of the values in the wanted part
     near_found,  # (heads,) int32 in and out
+    failed,  # (BH,) float32 out: 1 where a list did not have room
     room,
     lists,
-    programs,  # of count_rises
     H,
     NEAR: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
-    PROGRAMS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """Write down the values that share a step with the one of the wanted rank."""
+    """Write down the values that share a part of a level with the one of the wanted rank."""
     program, own = tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
-    rank = tl.load(ranks + bh // H)
-    wanted, _, _ = _wanted_step(counts, own, rank, programs, STEPS, PROGRAMS)
+    level, left = _wanted(counts, own, tl.load(ranks + bh // H), STEPS)
+    wanted, _ = _wanted(finer, own, left, STEPS)
     for n in range(program, lists, tl.num_programs(0)):
-        size = tl.minimum(tl.load(found + own * lists + n), room)
+        all_found = tl.load(found + own * lists + n)
+        if all_found > room:
+            tl.store(failed + bh, 1.0)
+        size = tl.minimum(all_found, room)
         base = listed + (own.to(tl.int64) * lists + n) * room
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
             c = _value(tl.load(base + m, mask=m < size, other=0))
-            rise = _rise(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
-            inside = (m < size) & (rise == wanted)
+            rise, part = _steps(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
+            inside = (m < size) & (rise == level) & (part == wanted)
             one = near_found + own + tl.zeros((BLOCK,), tl.int32)
             slot = tl.atomic_add(one, 1, mask=inside, sem="relaxed")
             tl.store(near + own * NEAR + slot, key_of(c), mask=inside & (slot < NEAR))
 
 
-@triton.jit(do_not_specialize=["room", "lists", "programs"])
+@triton.jit
 def pick(
     near,  # (heads, NEAR) int32
     near_found,
-    found,  # (heads, lists) int32
     heads,
-    counts,
     ranks,
+    counts,
+    finer,
     reach,  # (BH,) float32 out
-    failed,  # (BH,) float32 out: 1 where a list or the step did not have room
-    room,
-    lists,
-    programs,
+    failed,  # (BH,) float32 in and out: 1 where the list is too short, or the part has no room
     H,
     NEAR: tl.constexpr,
     STEPS: tl.constexpr,
-    PROGRAMS: tl.constexpr,
-    LISTS: tl.constexpr,
 ):
-    """Find the value of a rank among the values of its step, by halving the range of keys."""
+    """Find the value of a rank among the values near it, by halving the range of keys."""
     own = tl.program_id(0)
     bh = tl.load(heads + own)
     rank = tl.load(ranks + bh // H)
-    _, left, total = _wanted_step(counts, own, rank, programs, STEPS, PROGRAMS)
+    _, left = _wanted(counts, own, rank, STEPS)
+    _, left = _wanted(finer, own, left, STEPS)
     n = tl.arange(0, NEAR)
     size = tl.load(near_found + own)
     there = n < size
@@ -153,9 +171,9 @@ def pick(
         else:
             high = middle - 1
     tl.store(reach + bh, value_of(low.to(tl.int32)))
-    each = tl.arange(0, LISTS)
-    longest = tl.max(tl.load(found + own * lists + each, mask=each < lists, other=0))
-    tl.store(failed + bh, ((longest > room) | (total < rank) | (size > NEAR)).to(tl.float32))
+    total = tl.sum(tl.load(counts + own * STEPS + tl.arange(0, STEPS)))
+    if (total < rank) | (size > NEAR):
+        tl.store(failed + bh, 1.0)
 
 
 @triton.jit(do_not_specialize=["S", "room", "lists", "reach_head", "reach_token"])
