@@ -28,7 +28,7 @@ from headscope.segment.changes import cut_into, cut_with
 from headscope.segment.features import batches
 from headscope.segment.fitting import PENALTIES, Example, fit
 from headscope.segment.scores import score
-from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors, worth_of
+from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
 
 sys.path.insert(0, str(Path(__file__).parent))
 import segment_baselines as baselines
@@ -169,17 +169,14 @@ def one_vector(name: str) -> Callable[[Document, Features], Any]:
 
 
 def by_segmenter(
-    made: Segmenter, field: str = "z", *, kernel: bool = True, worth: bool = True
+    made: Segmenter, field: str = "z", *, worth: bool = True
 ) -> Callable[[Document, Features], Any]:
     """What the product does with a segmenter, from features that were read before."""
 
     def vectors(_: Document, features: Features) -> Any:
         z = getattr(features, field)
-        z = z if z.ndim == 3 else z[:, None, :]
-        weights = np.array([weight for _, _, weight in made.kernel])
-        inside = kernel_vectors(z[:, made.columns], weights)
-        starts, ends = (np.einsum("uhd,hd->u", z, w) for w in (made.starts, made.ends))
-        return inside * kernel, worth_of(starts, ends) * worth
+        seen = made.see(z if z.ndim == 3 else z[:, None, :])
+        return seen.vectors, seen.worth * worth
 
     return vectors
 

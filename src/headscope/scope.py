@@ -132,15 +132,21 @@ class Scope:
         return segment(self, text, level, n, granularity, segmenter, language, progress)
 
     def fit_segmenter(
-        self, examples: "Iterable[Iterable[str | Iterable[str]]]", *, language: str = "en"
+        self,
+        examples: "Iterable[Iterable[str | Iterable[str]]]",
+        *,
+        language: str = "en",
+        study: "Study | None" = None,
     ) -> "Segmenter":
-        """Learn from texts that are already cut which heads tell topics apart.
+        """Learn from texts that are already cut what a boundary between topics looks like.
 
         An example is a text as its segments, in order; a segment is a string, or its sentences.
+        The heads of the kernel are those of the last two layers, or chosen by the measures of a
+        `study` of this model.
         """
         from headscope.segment.fitting import fit_segmenter
 
-        return fit_segmenter(self, examples, language)
+        return fit_segmenter(self, examples, language, study)
 
     def ablate(self, heads: Iterable[tuple[int, int]]) -> "Scope":
         """The same model with the given (layer, head), 1-based, silenced: their z set to zero."""

@@ -1,33 +1,36 @@
 """Learn a segmenter from texts that are already cut.
 
-Three things are learned, each by a plain rule: which heads tell units of one segment from units of
-two (the kernel), what a unit that begins a segment and one that ends it look like to the heads
-(ridge regression), and how much each counts (tried out on examples left out of the regression).
+A logistic regression learns, from every place a boundary could be, what speaks for one: how the
+unit after it starts and the one before it ends, as the middle layers see them, and how alike both
+sides are to each head, near and far. How much that counts against the kernel of the late heads,
+and what a boundary must be worth, is tried out on examples left out of the regression.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
+from headscope.segment.across import COMPARISONS, across
 from headscope.segment.changes import cut_into, cut_with
 from headscope.segment.features import unit_vectors
-from headscope.segment.scores import boundaries, boundary_f1, pk
-from headscope.segment.segmenter import Segmenter, kernel_vectors, worth_of
+from headscope.segment.scores import boundaries, boundary_f1, window_diff
+from headscope.segment.segmenter import Kernel, Segmenter, late_heads
 from headscope.segment.units import unit_spans
 
 if TYPE_CHECKING:
     from headscope.scope import Scope
+    from headscope.store import Study
 
-REACH = 12  # units; pairs further apart do not decide which heads are kept
-KEPT = 1 / 3  # of all heads, for the kernel
-STRENGTH = 10.0  # of the ridge, in variances of a feature
+STRENGTH = 0.1  # of the ridge on standardised features, against the mean log loss
+STEPS = 80  # of L-BFGS
 FOLDS = 4
 SHORTEST = 3  # units in a segment
-BALANCES = (0.0, 2.0, 4.0, 6.0, 8.0, 11.0, 16.0, 24.0)  # of starts and ends against the kernel
+BALANCES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of what was learned against the kernel
 PENALTIES = tuple(np.geomspace(0.25, 16, 25))
 
 Vectors = NDArray[np.float32]
@@ -40,16 +43,12 @@ class Example:
     vectors: Vectors  # (units, layers × heads, head size)
     lengths: tuple[int, ...]  # of its segments, in units
 
-    @property
-    def middle(self) -> Vectors:
-        """Centred vectors as rows, (units, features)."""
-        flat = self.vectors.reshape(len(self.vectors), -1).astype(np.float32)
-        flat -= flat.mean(axis=0)
-        return flat
-
 
 def fit_segmenter(
-    scope: "Scope", examples: Iterable[Iterable[str | Iterable[str]]], language: str = "en"
+    scope: "Scope",
+    examples: Iterable[Iterable[str | Iterable[str]]],
+    language: str = "en",
+    study: "Study | None" = None,
 ) -> Segmenter:
     """Read the examples with a model and learn from them; see `Scope.fit_segmenter`."""
     read = []
@@ -60,44 +59,46 @@ def fit_segmenter(
         if len(lengths) > 1:
             read.append(Example(np.concatenate(list(unit_vectors(scope, units))), lengths))
     shape = (scope.shape.layers, scope.shape.heads, scope.shape.head_size)
-    return fit(read, scope.shape.name, shape)
+    kernel = None
+    if study is not None:
+        chosen = Segmenter.from_study(study)
+        chosen.check(scope)
+        kernel = chosen.kernel
+    return fit(read, scope.shape.name, shape, kernel)
 
 
-def fit(examples: Sequence[Example], model: str, shape: tuple[int, int, int]) -> Segmenter:
-    """Learn from examples that have been read."""
+def fit(
+    examples: Sequence[Example],
+    model: str,
+    shape: tuple[int, int, int],
+    kernel: Kernel | None = None,
+) -> Segmenter:
+    """Learn from examples that have been read; the kernel is of the late heads unless given."""
     if len(examples) < 2:
         raise CannotRead(
             f"{len(examples)} examples with two segments or more are too few to learn from: give "
             "at least two, better twenty. An example is a list of segments, each a string or a "
             "list of sentences."
         )
-    kernel = _kernel(examples, shape)
-    columns = np.array([(layer - 1) * shape[1] + head - 1 for layer, head, _ in kernel])
-    weights = np.array([weight for _, _, weight in kernel])
-    inside = [kernel_vectors(example.vectors[:, columns], weights) for example in examples]
-    learned, left_out = _ridge(examples, shape)
-    known = [
-        np.mean([_merit(e, cut_into(len(e.lengths), x, balance * worth, SHORTEST))
-                 for e, x, worth in zip(examples, inside, left_out, strict=True)])
-        for balance in BALANCES
-    ]  # fmt: skip
-    balance = BALANCES[int(np.argmax(known))]
-    chosen = [
-        np.mean([_merit(e, cut_with(penalty, x, balance * worth, SHORTEST))
-                 for e, x, worth in zip(examples, inside, left_out, strict=True)])
-        for penalty in PENALTIES
-    ]  # fmt: skip
-    starts, ends = np.split(balance * learned, 2)
-    heads = (shape[0] * shape[1], shape[2])
-    return Segmenter(
-        model=model,
-        shape=shape,
-        kernel=kernel,
-        penalty=float(PENALTIES[int(np.argmax(chosen))]),
-        shortest=SHORTEST,
-        starts=starts.reshape(heads).astype(np.float32),
-        ends=ends.reshape(heads).astype(np.float32),
-        made_from=f"{len(examples)} texts, {sum(len(e.lengths) - 1 for e in examples)} boundaries",
+    plain = Segmenter(model, shape, kernel or late_heads(*shape[:2]), 0.0, SHORTEST)
+    learned, worths = _regression(examples, plain)
+    vectors = [plain.see(example.vectors).vectors for example in examples]
+    every = list(zip(examples, vectors, worths, strict=True))
+
+    def known(balance: float) -> float:
+        cut = [cut_into(len(e.lengths), x, balance * worth, SHORTEST) for e, x, worth in every]
+        return _merit(examples, cut)
+
+    balance = max(BALANCES, key=known)
+
+    def chosen(penalty: float) -> float:
+        return _merit(examples, [cut_with(penalty, x, balance * w, SHORTEST) for _, x, w in every])
+
+    count = sum(len(example.lengths) - 1 for example in examples)
+    return replace(
+        learned.times(balance),
+        penalty=float(max(PENALTIES, key=chosen)),
+        made_from=f"{len(examples)} texts, {count} boundaries",
     )
 
 
@@ -107,91 +108,86 @@ def _units(segment: str | Iterable[str], language: str) -> list[str]:
     return list(segment)
 
 
-def _merit(example: Example, cuts: list[int]) -> float:
-    """F1 less Pk: neither alone can be had by cutting everywhere or nowhere."""
-    found = np.diff([0, *cuts, len(example.vectors)]).tolist()
-    return boundary_f1(found, example.lengths) - pk(found, example.lengths)
+def _merit(examples: Sequence[Example], cuts: list[list[int]]) -> float:
+    """Mean F1 less WindowDiff: neither is good where a text is cut everywhere or nowhere."""
+    merits = []
+    for example, places in zip(examples, cuts, strict=True):
+        found = np.diff([0, *places, len(example.vectors)]).tolist()
+        merits.append(boundary_f1(found, example.lengths) - window_diff(found, example.lengths))
+    return float(np.mean(merits))
 
 
-def _kernel(
-    examples: Sequence[Example], shape: tuple[int, int, int]
-) -> tuple[tuple[int, int, float], ...]:
-    """The heads whose centred similarity best tells units of one segment from units of two.
+def _regression(
+    examples: Sequence[Example], plain: Segmenter
+) -> tuple[Segmenter, list[NDArray[np.float64]]]:
+    """A segmenter learned from all examples, and what boundaries of each are worth to the others.
 
-    At every distance up to 12 units: difference of the two means over the standard deviation, and
-    the mean of that over distances, so that a head is not kept for seeing what is near.
+    The worth of an example comes from a regression over folds that it is not in.
     """
-    heads = shape[0] * shape[1]
-    sums = np.zeros((REACH, 2, 3, heads))  # by distance, same segment or not: count, Σ, Σ²
-    for example in examples:
-        unit = kernel_vectors(example.vectors, np.full(heads, float(heads)))
-        unit = unit.reshape(example.vectors.shape)
-        numbers = np.repeat(np.arange(len(example.lengths)), example.lengths)
-        for distance in range(1, min(REACH, len(unit) - 1) + 1):
-            alike = np.einsum("uhd,uhd->uh", unit[distance:], unit[:-distance])
-            same = numbers[distance:] == numbers[:-distance]
-            for row, rows in enumerate((alike[same], alike[~same])):
-                sums[distance - 1, row, 0] += len(rows)
-                sums[distance - 1, row, 1] += rows.sum(axis=0)
-                sums[distance - 1, row, 2] += (rows**2).sum(axis=0)
-    both = (sums[:, :, 0] > 0).all(axis=(1, 2))  # distances at which there are pairs of both kinds
-    count, total, square = sums[both].transpose(2, 0, 1, 3)
-    mean = total / count
-    every = count.sum(axis=1)
-    variance = square.sum(axis=1) / every - (total.sum(axis=1) / every) ** 2
-    apart = (mean[:, 0] - mean[:, 1]) / np.sqrt(np.maximum(variance, 1e-12))
-    separation = apart.mean(axis=0)
-    best = np.argsort(-separation, kind="stable")[: max(1, round(KEPT * heads))]
-    return tuple(
-        (int(h) // shape[1] + 1, int(h) % shape[1] + 1, 1 / len(best)) for h in sorted(best)
+    every = [_rows(example, plain.shape) for example in examples]
+    folds = min(FOLDS, len(examples))
+    worths: list[NDArray[np.float64]] = [np.empty(0)] * len(examples)
+    for fold in range(folds):
+        others = [rows for number, rows in enumerate(every) if number % folds != fold]
+        learned = _with_weights(plain, _logistic(others))
+        for number in range(fold, len(examples), folds):
+            worths[number] = learned.see(examples[number].vectors).worth
+    return _with_weights(plain, _logistic(every)), worths
+
+
+def _rows(example: Example, shape: tuple[int, int, int]) -> tuple[Vectors, NDArray[np.float32]]:
+    """A row for each place a boundary could be, and whether one is there.
+
+    Features: the unit after it, the unit before it, both in the middle half of the layers, where
+    heads know best how a topic begins; and how alike both sides are to every head.
+    """
+    layers, heads, _ = shape
+    centred = example.vectors - example.vectors.mean(axis=0)
+    middle = centred[:, _middle(layers, heads)].reshape(len(centred), -1)
+    sides = across(centred).reshape(len(centred), -1)
+    is_start = np.zeros(len(centred), dtype=np.float32)
+    is_start[list(boundaries(example.lengths))] = 1
+    return np.concatenate([middle[1:], middle[:-1], sides[1:]], axis=1), is_start[1:]
+
+
+def _middle(layers: int, heads: int) -> slice:
+    """The heads of the middle half of the layers."""
+    return slice(layers // 4 * heads, (layers - layers // 4) * heads)
+
+
+def _logistic(every: Sequence[tuple[Vectors, NDArray[np.float32]]]) -> NDArray[np.float32]:
+    """Logistic regression with a ridge on standardised features: a weight for each."""
+    x = torch.from_numpy(np.concatenate([rows for rows, _ in every]))
+    y = torch.from_numpy(np.concatenate([labels for _, labels in every]))
+    spread, mean = torch.std_mean(x, dim=0)
+    spread.clamp_(min=1e-6)
+    x.sub_(mean).div_(spread)
+    weights = torch.zeros(x.shape[1], requires_grad=True)
+    constant = torch.zeros(1, requires_grad=True)
+    optimiser = torch.optim.LBFGS(
+        [weights, constant], max_iter=STEPS, line_search_fn="strong_wolfe"
     )
 
+    def loss() -> float:
+        optimiser.zero_grad()
+        odds = x @ weights + constant
+        found = torch.nn.functional.binary_cross_entropy_with_logits(odds, y)
+        found = found + STRENGTH * (weights**2).sum()
+        found.backward()
+        return float(found.detach())
 
-def _ridge(
-    examples: Sequence[Example], shape: tuple[int, int, int]
-) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    """Weights of starts and ends, and the worth they give each example when it is left out.
-
-    Only the middle half of the layers is asked: there the heads know best how a topic begins.
-    """
-    layers, heads, size = shape
-    used = np.zeros((layers, heads, size), dtype=bool)
-    used[layers // 4 : layers - layers // 4] = True
-    places = np.flatnonzero(used)
-    folds = min(FOLDS, len(examples))
-    width = 2 * len(places)
-    products = np.zeros((folds, width, width), dtype=np.float32)
-    targets = np.zeros((folds, width))
-    counts = np.zeros(folds)
-    for number, example in enumerate(examples):
-        rows, is_start = _rows(example, places)
-        products[number % folds] += rows.T @ rows
-        targets[number % folds] += rows.T @ is_start
-        counts[number % folds] += len(rows)
-
-    def solved(keep: NDArray[np.bool_]) -> NDArray[np.float64]:
-        product, count = products[keep].sum(axis=0), counts[keep].sum()
-        scale = np.sqrt(np.maximum(np.diag(product) / count, 1e-12))
-        product /= scale[:, None] * scale[None, :] * count
-        product[np.diag_indices(width)] += STRENGTH
-        found = np.linalg.solve(product, targets[keep].sum(axis=0) / count / scale) / scale
-        weights = np.zeros((2, used.size))
-        weights[:, places] = found.reshape(2, -1)
-        return weights.reshape(-1)
-
-    left_out: list[NDArray[np.float64]] = [np.empty(0)] * len(examples)
-    for fold in range(folds):
-        starts, ends = np.split(solved(np.arange(folds) != fold), 2)
-        for number in range(fold, len(examples), folds):
-            flat = examples[number].middle
-            left_out[number] = worth_of(flat @ starts, flat @ ends)
-    return solved(np.ones(folds, dtype=bool)), left_out
+    optimiser.step(loss)
+    made: NDArray[np.float32] = (weights.detach() / spread).numpy()
+    return made
 
 
-def _rows(example: Example, places: NDArray[np.int64]) -> tuple[Vectors, NDArray[np.float32]]:
-    """A row for each place a boundary could be: the unit after it, the unit before it."""
-    flat = example.middle[:, places]
-    is_start = np.zeros(len(flat), dtype=np.float32)
-    is_start[list(boundaries(example.lengths))] = 1
-    target = is_start[1:] - is_start[1:].mean()
-    return np.concatenate([flat[1:], flat[:-1]], axis=1), target
+def _with_weights(plain: Segmenter, weights: NDArray[np.float32]) -> Segmenter:
+    """A segmenter with what was learned, in the order of `_rows`."""
+    layers, heads, size = plain.shape
+    middle = _middle(layers, heads)
+    width = size * (middle.stop - middle.start)
+    starts, ends = np.zeros((2, layers * heads, size), dtype=np.float32)
+    starts[middle] = weights[:width].reshape(-1, size)
+    ends[middle] = weights[width : 2 * width].reshape(-1, size)
+    sides = weights[2 * width :].reshape(layers * heads, COMPARISONS)
+    return replace(plain, starts=starts, ends=ends, across=sides)

@@ -1,4 +1,4 @@
-"""What a segmenter knows of a model: which heads find units alike, and how a segment begins.
+"""What a segmenter knows of a model: which heads find units alike, and what a boundary looks like.
 
 It is a small JSON file: made by `fit_segmenter` from labelled texts, shipped for the specimen, and
 for any other model a plain choice of late heads until one is fitted.
@@ -6,7 +6,7 @@ for any other model a plain choice of late heads until one is fitted.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -16,16 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
+from headscope.segment.across import COMPARISONS, across, of_length_one
 from headscope.segment.features import unit_vectors
 
 if TYPE_CHECKING:
     from headscope.scope import Scope
+    from headscope.store import Study
 
-FORMAT = "headscope segmenter 1"
-UNFITTED_PENALTY = 1.2  # in squared lengths of a unit's vector; see docs/segmentation.md
+FORMAT = "headscope segmenter 2"
+# Without labelled texts a boundary must gain this much, in squared lengths of a unit's vector: half
+# as much again as the best boundary of a text does whose units are shuffled (1.3 to 1.5 with every
+# model tried). Units have length 1 in every kernel, so it is the same for all models.
+UNFITTED_PENALTY = 2.0
 
 Vectors = NDArray[np.float32]
 Worth = NDArray[np.float64]
+Kernel = tuple[tuple[int, int, float], ...]  # layer, head (from 1), weight; weights sum to 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +40,14 @@ class Segmenter:
 
     model: str  # the name of the model it was made for
     shape: tuple[int, int, int]  # layers, heads, head size of that model
-    kernel: tuple[tuple[int, int, float], ...]  # layer, head (from 1), weight; weights sum to 1
+    kernel: Kernel
     penalty: float  # what a boundary must be worth where the number of segments is not given
     shortest: int = 1  # units in a segment
     # (layers × heads, head size) each: what a unit that starts a segment, or ends one, looks like.
     starts: NDArray[np.float32] | None = None
     ends: NDArray[np.float32] | None = None
+    # (layers × heads, comparisons): what it is worth that both sides are alike to a head.
+    across: NDArray[np.float32] | None = None
     made_from: str = "no labelled texts"
 
     @cached_property
@@ -51,19 +59,46 @@ class Segmenter:
     def read(
         self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
     ) -> tuple[Vectors, Worth]:
-        """The vectors of the units whose Gram matrix is the kernel, and the worth of boundaries.
+        """The vectors of the units whose Gram matrix is the kernel, and the worth of boundaries."""
+        seen = self.see(self.read_heads(scope, units, advance))
+        return seen.vectors, seen.worth
 
-        Only the kernel's heads are kept of each unit, so that memory stays small for long texts.
-        """
+    def read_heads(
+        self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """The mean vectors of all heads for every unit: (units, layers × heads, head size)."""
         self.check(scope)
-        kept, starts, ends = list[Vectors](), list[Vectors](), list[Vectors]()
-        for vectors in unit_vectors(scope, units, advance):
-            kept.append(vectors[:, self.columns])
-            starts.append(_product(vectors, self.starts))
-            ends.append(_product(vectors, self.ends))
+        layers, heads, size = self.shape
+        found = np.empty((len(units), layers * heads, size), dtype=np.float32)
+        first = 0
+        for some in unit_vectors(scope, units, advance):
+            found[first : first + len(some)] = some
+            first += len(some)
+        return found
+
+    def see(self, heads: Vectors) -> "Seen":
+        """What the segmenter makes of the heads' vectors, (units, layers × heads, head size)."""
         weights = np.array([weight for _, _, weight in self.kernel])
-        kernel = kernel_vectors(np.concatenate(kept), weights)
-        return kernel, worth_of(np.concatenate(starts), np.concatenate(ends))
+        vectors = kernel_vectors(heads[:, self.columns], weights)
+        by_head = np.zeros(heads.shape[:2])
+        if self.starts is not None and self.ends is not None and self.across is not None:
+            centred = heads - heads.mean(axis=0)
+            by_head[1:] = np.einsum("uhs,hs->uh", across(centred), self.across)[1:]
+            by_head[1:] -= by_head[1:].mean(axis=0)
+            by_head[1:] += np.einsum("uhd,hd->uh", centred, self.starts)[1:]
+            by_head[1:] += np.einsum("uhd,hd->uh", centred, self.ends)[:-1]
+        return Seen(vectors, by_head)
+
+    def times(self, balance: float) -> "Segmenter":
+        """The same with what was learned counting `balance` times as much against the kernel."""
+        if self.starts is None or self.ends is None or self.across is None:
+            return self
+        return replace(
+            self,
+            starts=balance * self.starts,
+            ends=balance * self.ends,
+            across=balance * self.across,
+        )
 
     def check(self, scope: "Scope") -> None:
         """Raise unless it was made for a model of this scope's shape."""
@@ -96,7 +131,28 @@ class Segmenter:
             ],
             "starts": _numbers(self.starts),
             "ends": _numbers(self.ends),
+            "across": _numbers(self.across),
         }
+
+    @classmethod
+    def from_study(cls, study: "Study") -> "Segmenter":
+        """One for the model of a study, its heads chosen by the study's measures, nothing learned.
+
+        Of the later half of the layers, the heads with most `same_sentence` and least
+        `common_mode`, by the sum of both ranks: as many as two layers have.
+        """
+        model = study.manifest["model"]
+        shape = (int(model["layers"]), int(model["heads"]), int(model["head_size"]))
+        found = study.table("heads").to_pydict()
+        late = [i for i, layer in enumerate(found["layer"]) if layer > shape[0] // 2]
+        ranks = np.zeros(len(late))
+        for measure, sign in (("same_sentence", -1), ("common_mode", 1)):
+            values = sign * np.array([found[measure][i] for i in late], dtype=float)
+            ranks += np.argsort(np.argsort(np.nan_to_num(values, nan=np.inf), kind="stable"))
+        best = sorted(np.argsort(ranks, kind="stable")[: 2 * shape[1]])
+        heads = [(found["layer"][late[i]], found["head"][late[i]]) for i in best]
+        kernel = tuple((int(layer), int(head), 1 / len(heads)) for layer, head in heads)
+        return cls(str(model["name"]), shape, kernel, UNFITTED_PENALTY)
 
     @classmethod
     def load(cls, path: str | Path) -> "Segmenter":
@@ -119,6 +175,7 @@ class Segmenter:
                 shortest=int(found["shortest"]),
                 starts=_array(found["starts"], (layers * heads, size)),
                 ends=_array(found["ends"], (layers * heads, size)),
+                across=_array(found["across"], (layers * heads, COMPARISONS)),
                 made_from=str(found["made_from"]),
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -126,6 +183,20 @@ class Segmenter:
                 f"{name} is no segmenter: {error}. Make one with scope.fit_segmenter(examples)"
                 ".save(path)."
             ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What the heads see of a text's units, and between them."""
+
+    vectors: Vectors  # (units, size): the kernel is their Gram matrix
+    by_head: NDArray[np.float64]  # (units, heads): worth of a boundary before each unit
+
+    @cached_property
+    def worth(self) -> Worth:
+        """What was learned says a boundary before each unit is worth."""
+        found: Worth = self.by_head.sum(axis=1)
+        return found
 
 
 def default_segmenter(scope: "Scope") -> Segmenter:
@@ -136,17 +207,19 @@ def default_segmenter(scope: "Scope") -> Segmenter:
             (files("headscope.segment") / "specimen.json").read_text(encoding="utf-8"),
             "the specimen's segmenter",
         )
-    late = [
-        (layer, head)
-        for layer in range(max(1, shape.layers - 1), shape.layers + 1)
-        for head in range(1, shape.heads + 1)
-    ]
     return Segmenter(
         model=shape.name,
         shape=(shape.layers, shape.heads, shape.head_size),
-        kernel=tuple((layer, head, 1 / len(late)) for layer, head in late),
+        kernel=late_heads(shape.layers, shape.heads),
         penalty=UNFITTED_PENALTY,
     )
+
+
+def late_heads(layers: int, heads: int) -> Kernel:
+    """All heads of the last two layers, with equal weights."""
+    late = range(max(1, layers - 1), layers + 1)
+    weight = 1 / (len(late) * heads)
+    return tuple((layer, head, weight) for layer in late for head in range(1, heads + 1))
 
 
 def kernel_vectors(vectors: Vectors, weights: NDArray[np.float64]) -> Vectors:
@@ -155,27 +228,10 @@ def kernel_vectors(vectors: Vectors, weights: NDArray[np.float64]) -> Vectors:
     Each head's vectors are centred over the text and brought to length 1, so that the kernel is
     the weighted sum of the heads' centred similarity matrices.
     """
-    centred = vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-    length = np.linalg.norm(centred, axis=2, keepdims=True)
-    floor = 1e-6 * max(float(length.max(initial=0.0)), 1e-30)
-    unit = np.where(length > floor, centred / np.maximum(length, floor), 0)
+    unit = of_length_one(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
     weighted = unit * np.sqrt(weights / weights.sum())[None, :, None]
     flat: Vectors = np.ascontiguousarray(weighted.reshape(len(vectors), -1), dtype=np.float32)
     return flat
-
-
-def worth_of(starts: NDArray[Any], ends: NDArray[Any]) -> Worth:
-    """What a boundary before each unit is worth by how that unit starts and the one before ends."""
-    worth = np.zeros(len(starts))
-    worth[1:] = (starts - starts.mean())[1:] + (ends - ends.mean())[:-1]
-    return worth
-
-
-def _product(vectors: Vectors, weights: NDArray[np.float32] | None) -> Vectors:
-    if weights is None:
-        return np.zeros(len(vectors), dtype=np.float32)
-    found: Vectors = np.einsum("uhd,hd->u", vectors, weights)
-    return found
 
 
 def _numbers(values: NDArray[np.float32] | None) -> list[list[float]] | None:

@@ -38,9 +38,9 @@ class Explanation:
     spans: tuple[tuple[int, int], ...]  # of the units, in characters
     cuts: tuple[int, ...]  # units before each boundary that was chosen
     scores: NDArray[np.float64]  # (units,): what a boundary before each unit is or would be worth
-    similarity: NDArray[np.float64]  # (units,): of the gain part of `scores`
-    start: NDArray[np.float64]  # (units,): the part that comes from how the units begin and end
-    heads: tuple[tuple[int, int, float], ...]  # layer, head (from 1), share of the gain; most first
+    similarity: NDArray[np.float64]  # (units,): the part that is the kernel's gain
+    start: NDArray[np.float64]  # (units,): the part that was learned from texts already cut
+    heads: tuple[tuple[int, int, float], ...]  # layer, head (from 1), share in the cuts; most first
     vectors: NDArray[np.float32]  # (units, size): the kernel is their Gram matrix
 
     @property
@@ -53,7 +53,7 @@ class Explanation:
         shares = ", ".join(f"{layer}-{head} {share:.0%}" for layer, head, share in self.heads[:6])
         return (
             f"<{len(self.cuts)} of {max(len(self.spans) - 1, 0)} boundaries between units; "
-            f"similarity from heads {shares or 'none'}>"
+            f"from heads {shares or 'none'}>"
         )
 
 

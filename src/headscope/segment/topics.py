@@ -32,9 +32,9 @@ def segment_topics(
     if len(units) < 2:
         return Segments(text, "topic", cut_text(text, spans, [], []), _no_reason(spans))
     with _bar(len(units), progress) as advance:
-        vectors, worth = segmenter.read(scope, units, advance)
-    cuts = cut_units(vectors, worth, segmenter, n, granularity)
-    why = explain(spans, cuts, vectors, worth, segmenter)
+        seen = segmenter.see(segmenter.read_heads(scope, units, advance))
+    cuts = cut_units(seen.vectors, seen.worth, segmenter, n, granularity)
+    why = explain(spans, cuts, seen.vectors, seen.worth, segmenter, seen.by_head)
     scores = [float(why.scores[cut]) for cut in cuts]
     return Segments(text, "topic", cut_text(text, spans, cuts, scores), why)
 
@@ -58,25 +58,31 @@ def explain(
     vectors: NDArray[np.float32],
     worth: NDArray[np.float64],
     segmenter: Segmenter,
+    by_head: NDArray[np.float64] | None = None,
 ) -> Explanation:
-    """Say what every boundary is worth and which heads it comes from."""
+    """Say what every boundary is worth and which heads it comes from.
+
+    `by_head` is the worth, (units, layers × heads); without it heads share in the kernel's gain.
+    """
     gained = gains(vectors, cuts)
-    by_head = np.split(vectors, len(segmenter.kernel), axis=1)
-    parts = np.array([gains(part, cuts)[cuts].sum() for part in by_head])
-    if parts.sum() <= 0:  # no boundary: every head has its weight
-        parts = np.array([weight for _, _, weight in segmenter.kernel])
+    of_kernel = np.split(vectors, len(segmenter.kernel), axis=1)
+    layers, heads, _ = segmenter.shape
+    parts = np.zeros(layers * heads)
+    parts[segmenter.columns] = [gains(part, cuts)[cuts].sum() for part in of_kernel]
+    if by_head is not None:
+        parts += by_head[cuts].sum(axis=0)
+    parts = np.maximum(parts, 0)  # a head that speaks against the boundaries has no share in them
+    if not parts.any():  # no boundary: every head of the kernel has its weight
+        parts[segmenter.columns] = [weight for _, _, weight in segmenter.kernel]
     shares = parts / parts.sum()
-    heads = [
-        (layer, head, float(share))
-        for (layer, head, _), share in zip(segmenter.kernel, shares, strict=True)
-    ]
+    most_first = [int(h) for h in np.argsort(-shares, kind="stable") if shares[h] > 0]
     return Explanation(
         spans=tuple(spans),
         cuts=tuple(cuts),
         scores=gained + worth,
         similarity=gained,
         start=worth,
-        heads=tuple(sorted(heads, key=lambda head: -head[2])),
+        heads=tuple((h // heads + 1, h % heads + 1, float(shares[h])) for h in most_first),
         vectors=vectors,
     )
 
