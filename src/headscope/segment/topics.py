@@ -1,6 +1,6 @@
 """Cut a text into topics: between sentences, where what the heads make of them changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,21 @@ def segment_topics(
     why = explain(spans, cuts, seen.vectors, seen.worth, segmenter, seen.by_head)
     scores = [float(why.scores[cut]) for cut in cuts]
     return Segments(text, "topic", cut_text(text, spans, cuts, scores), why)
+
+
+def explain_at(
+    scope: "Scope", text: str, segmenter: Segmenter, granularities: Sequence[float]
+) -> list[Explanation]:
+    """Why a text is cut where it is at each granularity; its units are read once."""
+    spans = unit_spans(text)
+    if len(spans) < 2:
+        return [_no_reason(spans)] * len(granularities)
+    seen = segmenter.see(segmenter.read(scope, [text[start:end] for start, end in spans]))
+    ways = [
+        tuple(cut_units(seen, segmenter, granularity=granularity)) for granularity in granularities
+    ]
+    why = {way: explain(spans, list(way), seen, segmenter) for way in set(ways)}
+    return [why[way] for way in ways]
 
 
 def cut_units(
