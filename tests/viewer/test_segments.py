@@ -68,9 +68,8 @@ def test_what_is_handed_over_is_what_the_library_says(
     way = said["ways"][said["way"][GRANULARITIES.index(granularity)]]
     assert tuple(way["cuts"]) == why.cuts
     assert way["scores"] == pytest.approx(why.scores, abs=2e-4)
-    assert said["edges"] == pytest.approx(why.start, abs=2e-4)
-    if granularity == 1:
-        assert [tuple(h[:2]) for h in said["heads"]] == [h[:2] for h in why.heads[:12]]
+    assert said["learned"] == pytest.approx(why.start, abs=2e-4)
+    assert [tuple(head[:2]) for head in way["heads"]] == [head[:2] for head in why.heads[:12]]
     upper = np.triu_indices(len(why.spans))
     assert np.array(said["kernel"]) / 1000 == pytest.approx(why.kernel[upper], abs=6e-4)
     for (start, _), token in zip(why.spans, said["starts"], strict=True):
@@ -81,7 +80,7 @@ def test_what_is_handed_over_is_what_the_library_says(
 def test_texts_with_little_to_cut_are_handed_over_too(tiny: hs.Scope, text: str) -> None:
     said = packed_segments(tiny.read(text))
     units = len(said["starts"])
-    assert len(said["edges"]) == units
+    assert len(said["learned"]) == units
     assert len(said["kernel"]) == units * (units + 1) // 2
     assert len(said["way"]) == len(GRANULARITIES)
     assert all(len(way["scores"]) == units for way in said["ways"])
@@ -140,14 +139,19 @@ def test_a_sentence_shades_those_that_are_like_it(cut: Tab, library: dict[float,
 
 @pytest.mark.browser
 def test_the_heads_behind_it_can_be_looked_into(cut: Tab, library: dict[float, Segments]) -> None:
-    cut.set(granularity=1)
-    layer, head, share = library[1.0].explain().heads[0]
+    cut.set(granularity=8)
+    layer, head, share = library[8.0].explain().heads[0]
     first = cut.page.locator(".segments .pairs li").first
     assert f"Layer {layer}, head {head}" in first.inner_text()
     assert f"{100 * share:.1f} %" in first.inner_text()
     first.locator("button").click()
     cut.settle()
-    assert cut.hash() == {"view": "head", "layer": str(layer), "head": str(head)}
+    assert cut.hash() == {
+        "view": "head",
+        "layer": str(layer),
+        "head": str(head),
+        "granularity": "8",
+    }
 
 
 @pytest.mark.browser

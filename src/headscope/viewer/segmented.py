@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headscope.segment.changes import cut_with, gains
 from headscope.segment.segmenter import default_segmenter
+from headscope.segment.topics import explain_at
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
@@ -23,30 +23,27 @@ TOLD_HEADS = 12
 def packed_segments(reading: "Reading") -> dict[str, Any]:
     """Where the text's topics turn, at each granularity, and why."""
     segmenter = default_segmenter(reading.scope)
-    why = reading.scope.segment(reading.tokens.text).explain()
-    worth = why.scores - gains(why.vectors, list(why.cuts))  # what no other cutting changes
-    ways: dict[tuple[int, ...], int] = {}
-    way = []
-    for granularity in GRANULARITIES:
-        cost = segmenter.penalty / granularity
-        cuts = tuple(cut_with(cost, why.vectors, worth, segmenter.shortest))
-        way.append(ways.setdefault(cuts, len(ways)))
+    found = explain_at(reading.scope, reading.tokens.text, segmenter, GRANULARITIES)
+    ways = list({why.cuts: why for why in found}.values())
+    cuts = [why.cuts for why in ways]
     return {
         "made_from": segmenter.made_from,
         "penalty": segmenter.penalty,
         "granularities": GRANULARITIES,
-        "starts": _first_tokens(reading, why),
-        "way": way,
+        "starts": _first_tokens(reading, found[0]),
+        "way": [cuts.index(why.cuts) for why in found],
         "ways": [
             {
-                "cuts": cuts,
-                "scores": (gains(why.vectors, list(cuts)) + worth).round(4).tolist(),
+                "cuts": why.cuts,
+                "scores": why.scores.round(4).tolist(),
+                "heads": [
+                    [layer, head, round(share, 4)] for layer, head, share in why.heads[:TOLD_HEADS]
+                ],
             }
-            for cuts in ways
+            for why in ways
         ],
-        "edges": why.start.round(4).tolist(),
-        "heads": [[layer, head, round(share, 4)] for layer, head, share in why.heads[:TOLD_HEADS]],
-        "kernel": _kernel(why),
+        "learned": found[0].start.round(4).tolist(),
+        "kernel": _kernel(found[0]),
     }
 
 

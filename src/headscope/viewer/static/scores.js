@@ -4,7 +4,7 @@ import { number, s } from "headscope/dom.js";
 
 const [WIDTH, HEIGHT, BELOW, ABOVE] = [300, 96, 14, 6];
 
-export function boundaryChart({ scores, cuts }, edges, cost, choose) {
+export function boundaryChart({ scores, cuts }, learned, cost, choose) {
   const boundaries = new Set(cuts);
   const top = Math.max(cost, ...scores, 1e-9) * 1.05;
   const bottom = Math.min(0, ...scores);
@@ -19,7 +19,7 @@ export function boundaryChart({ scores, cuts }, edges, cost, choose) {
   });
   scores.forEach((score, unit) => {
     if (!unit) return;
-    const parts = `${short(score - edges[unit])} from similarity, ${short(edges[unit])} from beginnings and ends`;
+    const parts = `${short(score - learned[unit])} from similarity, ${short(learned[unit])} learned`;
     drawing.append(
       s(
         "rect",

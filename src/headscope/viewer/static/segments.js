@@ -66,13 +66,7 @@ export class Segments {
           ),
         ),
         h("section", {}, h("h2", {}, "How alike the sentences are"), this.matrix.element, this.noKernel),
-        h(
-          "section",
-          {},
-          h("h2", {}, "Heads that tell the segments apart"),
-          h("p", { class: "hint" }, "Their shares at granularity 1."),
-          this.heads,
-        ),
+        h("section", {}, h("h2", {}, "Heads that tell the segments apart"), this.heads),
         this.about,
       ),
     );
@@ -104,7 +98,7 @@ export class Segments {
     this.write();
     const cost = found.penalty / granularity;
     const goTo = (unit) => this.goTo(unit);
-    this.chart.replaceChildren(boundaryChart(this.way, found.edges, cost, goTo));
+    this.chart.replaceChildren(boundaryChart(this.way, found.learned, cost, goTo));
     this.listHeads();
     await this.drawKernel();
     this.point();
@@ -136,8 +130,8 @@ export class Segments {
     const end = Math.max(0, apart.length - 1);
     this.range = apart.length ? [apart[Math.round(0.01 * end)], apart[Math.round(0.99 * end)]] : [0, 1];
     this.about.textContent =
-      `Every sentence is read on its own; heads chosen from ${found.made_from} say how alike any two are. ` +
-      "Boundaries are where that, and how sentences begin and end, pays most.";
+      "Every sentence is read on its own. Boundaries are where some heads find sentences unlike, and where " +
+      `it looks like a boundary in what was learned from ${found.made_from}.`;
   }
 
   /** The text in its segments; every token, so that it can be exported as it stands. */
@@ -197,7 +191,7 @@ export class Segments {
   listHeads() {
     const { state } = this.session;
     this.heads.replaceChildren(
-      ...this.found.heads.map(([layer, head, share]) =>
+      ...this.way.heads.map(([layer, head, share]) =>
         h(
           "li",
           {},
@@ -211,7 +205,7 @@ export class Segments {
         ),
       ),
     );
-    if (!this.found.heads.length)
+    if (!this.way.heads.length)
       this.heads.replaceChildren(h("li", { class: "hint" }, "One sentence cannot be cut."));
   }
 
@@ -248,26 +242,26 @@ export class Segments {
     }
     if (i === 0) return [name(0), line("the first sentence")];
     const is = this.way.cuts.includes(i) ? "a boundary before it has" : "a boundary before it would have";
-    const edges = this.found.edges[i];
-    const [score, alike, ends] = [this.scores[i], this.scores[i] - edges, edges].map((value) =>
+    const taught = this.found.learned[i];
+    const [score, alike, learned] = [this.scores[i], this.scores[i] - taught, taught].map((value) =>
       number(Number(value.toPrecision(3))),
     );
     return [
       name(i),
-      line(`${is} score ${score}: ${alike} from similarity, ${ends} from how the sentences begin and end`),
+      line(`${is} score ${score}: ${alike} from similarity, ${learned} from what was learned of boundaries`),
     ];
   }
 
   csv() {
     const segment = this.segmentOf();
-    const head = ["sentence", "segment", "boundary", "score", "similarity", "start", "text"];
+    const head = ["sentence", "segment", "boundary", "score", "similarity", "learned", "text"];
     const rows = this.units.map((_, unit) => [
       unit + 1,
       segment[unit] + 1,
       this.way.cuts.includes(unit),
       this.scores[unit],
-      Number((this.scores[unit] - this.found.edges[unit]).toFixed(4)),
-      this.found.edges[unit],
+      Number((this.scores[unit] - this.found.learned[unit]).toFixed(4)),
+      this.found.learned[unit],
       this.spans[unit].textContent,
     ]);
     return [head, ...rows];
