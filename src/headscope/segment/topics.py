@@ -46,7 +46,7 @@ def explain_at(
     spans = unit_spans(text)
     if len(spans) < 2:
         return [_no_reason(spans)] * len(granularities)
-    seen = segmenter.see(segmenter.read(scope, [text[start:end] for start, end in spans]))
+    seen = segmenter.see(segmenter.read_heads(scope, [text[start:end] for start, end in spans]))
     ways = [
         tuple(cut_units(seen, segmenter, granularity=granularity)) for granularity in granularities
     ]
