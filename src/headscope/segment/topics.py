@@ -48,9 +48,13 @@ def explain_at(
         return [_no_reason(spans)] * len(granularities)
     seen = segmenter.see(segmenter.read_heads(scope, [text[start:end] for start, end in spans]))
     ways = [
-        tuple(cut_units(seen, segmenter, granularity=granularity)) for granularity in granularities
+        tuple(cut_units(seen.vectors, seen.worth, segmenter, granularity=granularity))
+        for granularity in granularities
     ]
-    why = {way: explain(spans, list(way), seen, segmenter) for way in set(ways)}
+    why = {
+        way: explain(spans, list(way), seen.vectors, seen.worth, segmenter, seen.by_head)
+        for way in set(ways)
+    }
     return [why[way] for way in ways]
 
 
