@@ -125,22 +125,24 @@ export class Session {
     return this.once("pairs", { ...this.question(reading, layer, head), rule, most });
   }
 
-  /** Where every head's attention goes: in a saved page from the start, else asked for once. */
+  /** Where every head's attention goes. */
   focus(reading) {
-    reading.focus ??=
-      reading.header.focus === undefined
-        ? this.source.focus(reading.request)
-        : Promise.resolve(reading.header.focus);
-    return reading.focus;
+    return this.asked(reading, "focus");
   }
 
-  /** How the text is cut: in a saved page from the start, else asked for once. */
+  /** How the text is cut. */
   segments(reading) {
-    reading.segments ??=
-      reading.header.segments === undefined
-        ? this.source.segments(reading.request)
-        : Promise.resolve(reading.header.segments);
-    return reading.segments;
+    return this.asked(reading, "segments");
+  }
+
+  /** What a saved page has from the start, and the server is asked for once. */
+  asked(reading, name) {
+    if (reading.header[name] !== undefined) return Promise.resolve(reading.header[name]);
+    reading[name] ??= this.source[name](reading.request).catch((error) => {
+      reading[name] = null; // it may be asked again
+      throw error;
+    });
+    return reading[name];
   }
 
   /** How many pairs are high in both of two heads of one text, and in either. */
