@@ -82,9 +82,31 @@ def test_windows_of_a_long_text_see_every_gap_once(specimen):
 def test_weights_survive_their_file(specimen):
     found = sentence_model(specimen)
     again = SentenceModel.from_dict(found.as_dict())
-    odds = found.log_odds(specimen, TEXT)
-    np.testing.assert_allclose(again.log_odds(specimen, TEXT), odds, atol=1e-3)
+    odds = found.odds(specimen, TEXT).total
+    np.testing.assert_allclose(again.odds(specimen, TEXT).total, odds, atol=1e-3)
     assert (odds > 0).sum() == 3
+
+
+def test_the_odds_of_a_gap_are_the_sum_of_what_heads_and_text_say(specimen):
+    model = sentence_model(specimen)
+    odds = model.odds(specimen, TEXT)
+    text_says = [model.punctuated.surface[surface(TEXT, gap)] for gap in gaps(TEXT)]
+    np.testing.assert_allclose(odds.heads.sum(axis=1) + text_says, odds.total, atol=0.05)
+
+
+def test_an_explanation_names_the_heads_behind_the_sentences(specimen):
+    why = specimen.segment(TEXT, level="sentence").explain()
+    np.testing.assert_allclose(why.similarity + why.start, why.scores)
+    assert sum(share for _, _, share in why.heads) == pytest.approx(1)
+    assert all(1 <= layer <= 12 and 1 <= head <= 12 for layer, head, _ in why.heads)
+    assert np.ptp(why.similarity) > 0
+
+
+def test_progress_is_told_for_every_gap_once(specimen):
+    told = []
+    sentence_model(specimen).odds(specimen, (TEXT + " ") * 16, told.append)
+    assert len(told) > 1
+    assert sum(told) == len(gaps((TEXT + " ") * 16))
 
 
 def test_another_model_is_told_that_it_has_no_weights(tiny):

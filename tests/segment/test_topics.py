@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import headscope as hs
 from headscope.errors import CannotRead, HeadscopeError
+from headscope.segment.across import SCALES, across
 from headscope.segment.changes import gains
 from headscope.segment.features import unit_vectors
 from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
@@ -138,6 +139,62 @@ def test_an_explanation_shows_kernel_scores_and_heads(tiny):
         (layer, head) for layer in (2, 3) for head in (1, 2, 3, 4)
     }
     assert "of 7 boundaries" in repr(why)
+
+
+def test_the_shares_of_heads_come_from_the_kernel_and_from_what_was_learned(specimen):
+    segments = specimen.segment(hs.sample_text(), n=4)
+    why, segmenter = segments.explain(), default_segmenter(specimen)
+    units = [hs.sample_text()[a:b] for a, b in why.spans]
+    seen = segmenter.see(segmenter.read(specimen, units))
+    np.testing.assert_allclose(why.start, seen.worth, atol=1e-6)
+    shares = {(layer, head): share for layer, head, share in why.heads}
+    assert sum(shares.values()) == pytest.approx(1)
+    assert any(layer < 11 for layer, _ in shares)
+    added = seen.by_head[list(why.cuts)].sum(axis=0)
+    against = int(np.argmin(added[: 10 * 12]))
+    assert added[against] < 0
+    assert (against // 12 + 1, against % 12 + 1) not in shares
+
+
+def test_both_sides_of_a_place_are_compared_near_and_far():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(40, 3, 5)).astype(np.float32)
+    found = across(vectors)
+    unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
+
+    def cosine(left, right):
+        return left @ right / np.linalg.norm(left) / np.linalg.norm(right)
+
+    for place, head in ((1, 0), (17, 1), (39, 2)):
+        expected = [
+            cosine(
+                unit[max(0, place - s) : place, head].sum(0), unit[place : place + s, head].sum(0)
+            )
+            for s in SCALES
+        ]
+        expected.append(cosine(unit[:place, head].sum(0), unit[place, head]))
+        expected.append(cosine(unit[:3, head].sum(0), unit[place, head]))
+        np.testing.assert_allclose(found[place, head], expected, atol=1e-5)
+    assert not found[0].any()
+
+
+def test_a_study_chooses_late_heads_that_keep_to_a_sentence(tiny, tmp_path):
+    study = tiny.study([CATS + SHIPS] * 3, tmp_path / "study")
+    chosen = Segmenter.from_study(study)
+    table = study.sql(
+        "select layer, head, "
+        "rank() over (order by same_sentence desc) + rank() over (order by common_mode) as score "
+        "from heads where layer > 1 order by score"
+    ).to_pydict()
+    kept = {(layer, head) for layer, head, _ in chosen.kernel}
+    assert len(kept) == 8
+    scores = dict(zip(zip(table["layer"], table["head"], strict=True), table["score"], strict=True))
+    assert max(scores[head] for head in kept) <= min(
+        (score for head, score in scores.items() if head not in kept), default=99
+    )
+    assert "".join(tiny.segment(CATS + SHIPS, segmenter=chosen)) == CATS + SHIPS
+    fitted = tiny.fit_segmenter([[CATS, SHIPS], [SHIPS, CATS]], study=study)
+    assert fitted.kernel == chosen.kernel
 
 
 def test_text_without_sentences_is_cut_all_the_same():

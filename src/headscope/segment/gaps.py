@@ -119,6 +119,21 @@ def _rows(
     return found
 
 
+def by_head(
+    rows: NDArray[np.float32], weights: NDArray[np.float32], shape: tuple[int, int, int]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """What each head adds at each gap, twice (gaps, layers × heads).
+
+    First by how alike it finds both sides, then by its attention to special tokens and its vectors.
+    """
+    layers, heads, size = shape
+    parts = np.split(rows * weights, [layers * heads, 3 * layers * heads], axis=1)
+    rest = parts[1].reshape(-1, layers, 2, heads).sum(axis=2)
+    used = middle(layers)
+    rest[:, used] += parts[2].reshape(len(rows), -1, 2, heads, size).sum(axis=(2, 4))
+    return parts[0], rest.reshape(len(rows), -1)
+
+
 def _first(
     patterns: list[regex.Pattern[str]], matches: Callable[[regex.Pattern[str]], bool]
 ) -> int:

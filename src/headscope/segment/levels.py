@@ -36,7 +36,7 @@ def segment(
     if level == "sentence":
         from headscope.segment.sentences import segment_sentences
 
-        return segment_sentences(scope, text, n=n, granularity=granularity)
+        return segment_sentences(scope, text, n=n, granularity=granularity, progress=progress)
     if segmenter is None:
         segmenter = default_segmenter(scope)
     elif not isinstance(segmenter, Segmenter):

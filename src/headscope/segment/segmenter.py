@@ -58,13 +58,6 @@ class Segmenter:
 
     def read(
         self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
-    ) -> tuple[Vectors, Worth]:
-        """The vectors of the units whose Gram matrix is the kernel, and the worth of boundaries."""
-        seen = self.see(self.read_heads(scope, units, advance))
-        return seen.vectors, seen.worth
-
-    def read_heads(
-        self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
     ) -> Vectors:
         """The mean vectors of all heads for every unit: (units, layers × heads, head size)."""
         self.check(scope)

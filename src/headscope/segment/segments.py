@@ -33,13 +33,17 @@ class Segment(str):
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a text was cut where it was: every unit, every boundary it could have, every head."""
+    """Why a text was cut where it was: every unit, every boundary it could have, every head.
+
+    Units are sentences, or words where sentences are looked for; that has no kernel, only the
+    similarity of neighbours, and scores that are log odds.
+    """
 
     spans: tuple[tuple[int, int], ...]  # of the units, in characters
     cuts: tuple[int, ...]  # units before each boundary that was chosen
     scores: NDArray[np.float64]  # (units,): what a boundary before each unit is or would be worth
-    similarity: NDArray[np.float64]  # (units,): the part that is the kernel's gain
-    start: NDArray[np.float64]  # (units,): the part that was learned from texts already cut
+    similarity: NDArray[np.float64]  # (units,): the part that is the kernel's gain, or similarity
+    start: NDArray[np.float64]  # (units,): the other part, learned from texts already cut
     heads: tuple[tuple[int, int, float], ...]  # layer, head (from 1), share in the cuts; most first
     vectors: NDArray[np.float32]  # (units, size): the kernel is their Gram matrix
 

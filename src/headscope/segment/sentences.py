@@ -6,6 +6,7 @@ them.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,7 +17,8 @@ import regex
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
-from headscope.segment.gaps import gaps, head_features, surface
+from headscope.segment.bar import bar
+from headscope.segment.gaps import by_head, gaps, head_features, surface
 from headscope.segment.segments import Explanation, Segments, cut_text
 
 if TYPE_CHECKING:
@@ -72,13 +74,48 @@ class SentenceModel:
         ]
         return cls(found["model"], (layers, heads, size), *both)
 
-    def log_odds(self, scope: "Scope", text: str) -> NDArray[np.float64]:
-        """For and against a boundary at every gap of the text."""
+    def odds(
+        self, scope: "Scope", text: str, advance: Callable[[int], None] | None = None
+    ) -> "Odds":
+        """For and against a boundary at every gap of the text, and from which heads.
+
+        `advance` is told how many more gaps were looked at.
+        """
         weights = self.punctuated if is_punctuated(text) else self.bare
-        found = np.array([weights.surface[surface(text, g)] for g in gaps(text)], dtype=np.float64)
+        places = gaps(text)
+        found = np.array([weights.surface[surface(text, gap)] for gap in places], dtype=np.float64)
+        alike = np.zeros(len(places))
+        heads = np.zeros((len(places), self.shape[0] * self.shape[1]), dtype=np.float16)
         for numbers, rows in head_features(scope, text):
             found[numbers] += rows @ weights.heads
-        return found
+            near, rest = by_head(rows, weights.heads, self.shape)
+            alike[numbers] = near.sum(axis=1)
+            heads[numbers] = near + rest
+            if advance is not None:
+                advance(len(numbers))
+        return Odds(found, alike, heads)
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    """What is seen at the gaps of a text, in log odds of a boundary."""
+
+    total: NDArray[np.float64]  # (gaps,)
+    alike: NDArray[np.float64]  # (gaps,): the part that is the similarity of both sides
+    heads: NDArray[np.float16]  # (gaps, layers × heads): what each head adds
+
+    def shares(self, chosen: NDArray[np.int64], heads: int) -> tuple[tuple[int, int, float], ...]:
+        """Layer, head, share in the chosen gaps: what a head adds there beyond its mean."""
+        if not len(chosen):
+            return ()
+        mean = self.heads.mean(axis=0, dtype=np.float64)
+        added = np.maximum(self.heads[chosen].mean(axis=0, dtype=np.float64) - mean, 0)
+        shares = added / max(added.sum(), 1e-12)
+        return tuple(
+            (int(h) // heads + 1, int(h) % heads + 1, float(shares[h]))
+            for h in np.argsort(-shares, kind="stable")
+            if shares[h] > 0
+        )
 
 
 def is_punctuated(text: str) -> bool:
@@ -87,7 +124,12 @@ def is_punctuated(text: str) -> bool:
 
 
 def segment_sentences(
-    scope: "Scope", text: str, *, n: int | None = None, granularity: float = 1.0
+    scope: "Scope",
+    text: str,
+    *,
+    n: int | None = None,
+    granularity: float = 1.0,
+    progress: bool = False,
 ) -> Segments:
     """Cut a text into `n` sentences, or wherever a boundary is likelier than not.
 
@@ -95,23 +137,36 @@ def segment_sentences(
     """
     shown = text.rstrip()
     places = gaps(shown)
+    odds = Odds(
+        np.full(len(places), -np.inf),
+        np.zeros(len(places)),
+        np.zeros((len(places), 0), dtype=np.float16),
+    )
     try:
-        odds = sentence_model(scope).log_odds(scope, shown) if places else np.zeros(0)
+        if places:
+            with bar("looking between words", len(places), progress) as advance:
+                odds = sentence_model(scope).odds(scope, shown, advance)
     except CannotRead as error:
         if "makes no token" not in str(error):
             raise
-        odds = np.full(len(places), -np.inf)
     if n is not None:
-        best = np.sort(np.argsort(-odds, kind="stable")[: max(n - 1, 0)])
+        best = np.sort(np.argsort(-odds.total, kind="stable")[: max(n - 1, 0)])
     else:
-        best = np.flatnonzero(odds + np.log(granularity) > 0)
-    spans = [(start, end) for start, end in zip([0, *places], [*places, len(shown)], strict=True)]
-    cuts = [int(number) + 1 for number in best]
-    scores = np.concatenate([[0.0], odds])
+        best = np.flatnonzero(odds.total + np.log(granularity) > 0)
+    spans = tuple((a, b) for a, b in zip([0, *places], [*places, len(shown)], strict=True))
+    cuts = tuple(int(number) + 1 for number in best)
+    scores = np.concatenate([[0.0], odds.total])
+    alike = np.concatenate([[0.0], odds.alike])
+    why = Explanation(
+        spans=spans,
+        cuts=cuts,
+        scores=scores,
+        similarity=alike,
+        start=scores - alike,
+        heads=odds.shares(best, scope.shape.heads),
+        vectors=np.zeros((len(spans), 0), dtype=np.float32),
+    )
     parts = cut_text(text, spans, cuts, [float(scores[cut]) for cut in cuts])
-    nothing = np.zeros(len(spans))
-    empty = np.zeros((len(spans), 0), dtype=np.float32)
-    why = Explanation(tuple(spans), tuple(cuts), scores, nothing, scores, (), empty)
     return Segments(text, "sentence", parts, why)
 
 

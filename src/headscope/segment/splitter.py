@@ -2,9 +2,12 @@
 
 `TopicSplitter` has the methods of LangChain's text splitters and of LlamaIndex's node parsers and
 text splitters, and depends on neither: documents are made with the class of those it is given.
+Where a library insists on its own class, `as_langchain` and `as_llama_index` make one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +20,15 @@ if TYPE_CHECKING:
     from headscope.scope import Scope
 
 WORD = regex.compile(r"\S+\s*")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a text, with the fields of a LangChain document."""
+
+    page_content: str
+    metadata: dict[str, Any]
+    id: str | None = None
 
 
 class TopicSplitter:
@@ -66,22 +78,22 @@ class TopicSplitter:
 
     def create_documents(
         self, texts: Sequence[str], metadatas: Sequence[dict[str, Any]] | None = None
-    ) -> list[dict[str, Any]]:
-        """A dictionary per chunk with `page_content` and `metadata`, `start_index` added."""
+    ) -> list[Chunk]:
+        """A chunk of each text after the other, `start_index` added to its metadata."""
         made = []
         for text, metadata in zip(texts, metadatas or [{} for _ in texts], strict=True):
             start = 0
             for chunk in self.split_text(text):
-                made.append({"page_content": chunk, "metadata": {**metadata, "start_index": start}})
+                made.append(Chunk(chunk, {**metadata, "start_index": start}))
                 start += len(chunk)
         return made
 
     def split_documents(self, documents: Iterable[Any]) -> list[Any]:
         """Documents of LangChain's kind (`page_content`, `metadata`), one per chunk."""
         return [
-            type(document)(**fields)
+            type(document)(page_content=chunk.page_content, metadata=chunk.metadata)
             for document in documents
-            for fields in self.create_documents([document.page_content], [document.metadata])
+            for chunk in self.create_documents([document.page_content], [document.metadata])
         ]
 
     transform_documents = split_documents
@@ -95,6 +107,18 @@ class TopicSplitter:
         ]
 
     __call__ = get_nodes_from_documents
+
+    def as_langchain(self) -> Any:
+        """A `TextSplitter` of langchain-text-splitters, where nothing else will do."""
+        base = import_module("langchain_text_splitters").TextSplitter
+        return self._subclass(base)(chunk_overlap=0, add_start_index=True)
+
+    def as_llama_index(self) -> Any:
+        """A `TextSplitter` of llama-index-core, as an `IngestionPipeline` wants it."""
+        return self._subclass(import_module("llama_index.core.node_parser").TextSplitter)()
+
+    def _subclass(self, base: Any) -> Any:
+        return type(base)("Topics", (base,), {"split_text": lambda _, text: self.split_text(text)})
 
     def _counter(self, length: str | Callable[[str], int]) -> Callable[[str], int]:
         if callable(length):
