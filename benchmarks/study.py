@@ -28,7 +28,7 @@ import transformers
 import headscope as hs
 from headscope.capture import capture
 from headscope.corpus import Corpus, Document
-from headscope.models import SPECIMEN
+from headscope.specimen import FOLDER as SPECIMEN
 from headscope.pairs import quantile
 from headscope.study.observe import Kind, Observer
 from headscope.study.progress import Quiet

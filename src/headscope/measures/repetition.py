@@ -9,6 +9,7 @@ The AUC of a text is estimated from `COUPLES` seeded couples of one pair of each
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
+from headscope.pairs.compiled import fast
 from headscope.study.units import Unit
 
 COUPLES = 128
@@ -49,7 +51,36 @@ def detection(vectors: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
 
     vectors: read vectors (texts, heads, tokens, d), whose scalar products are C.
     """
-    places = torch.from_numpy(np.stack(drawn)).to(vectors.device)  # (texts, 4, couples)
+    places = np.stack(drawn)  # (texts, 4, couples)
+    if vectors.is_cuda:
+        wins = _wins_on_device(vectors, torch.from_numpy(places).to(vectors.device))
+    else:
+        wins = np.zeros(vectors.shape[:2])
+        _wins(vectors.contiguous().numpy(), places, wins)
+    some = (places.reshape(len(places), -1) >= 0).all(1)[:, None]
+    found: Values = np.where(some, wins / COUPLES, np.nan)
+    return found
+
+
+@fast
+def _wins(vectors: Any, places: Any, wins: Any) -> None:
+    """Count couples of which the repeated pair wins, ties half, into wins (texts, heads)."""
+    texts, heads, _, size = vectors.shape
+    for b in range(texts):
+        for n in range(places.shape[2]):
+            i, j, k, m = places[b, 0, n], places[b, 1, n], places[b, 2, n], places[b, 3, n]
+            if i < 0:
+                continue
+            for h in range(heads):
+                repeated, other = np.float32(0), np.float32(0)
+                for x in range(size):
+                    repeated += vectors[b, h, i, x] * vectors[b, h, j, x]
+                    other += vectors[b, h, k, x] * vectors[b, h, m, x]
+                wins[b, h] += 1.0 if repeated > other else 0.5 if repeated == other else 0.0
+
+
+def _wins_on_device(vectors: Tensor, places: Tensor) -> Values:
+    """The same, (texts, heads), where the vectors are on a device."""
     index = places.clamp(min=0)[:, None, :, :, None]  # (texts, 1, 4, couples, 1)
     size = (*vectors.shape[:2], 4, COUPLES, vectors.shape[-1])
     ends = vectors[:, :, None].expand(-1, -1, 4, -1, -1).gather(3, index.expand(size))
@@ -57,10 +88,10 @@ def detection(vectors: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
         (ends[:, :, 0] * ends[:, :, 1]).sum(-1),
         (ends[:, :, 2] * ends[:, :, 3]).sum(-1),
     )
-    wins = (repeated > other).double().mean(-1) + (repeated == other).double().mean(-1) / 2
-    some = (places >= 0).all(-1).all(-1)[:, None]
-    found: Values = torch.where(some, wins, torch.nan).cpu().numpy()
-    return found
+    wins: Values = (
+        ((repeated > other).double() + (repeated == other).double() / 2).sum(-1).cpu().numpy()
+    )
+    return wins
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:

@@ -8,6 +8,8 @@ Each is computed for one text and averaged over texts; Z are the vectors of the 
     contrast        std C / √(mean C² + var C), 0 where all pairs are alike, 1 where C averages to 0
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -17,23 +19,40 @@ from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, 
 WITHOUT_UNIT = ("norm_spread", "common_mode", "effective_rank")
 
 
-def vector_statistics(z: Tensor, kept: Tensor) -> dict[str, Values]:
+def vector_statistics(z: Tensor, kept: Sequence[Tensor]) -> list[dict[str, Values]]:
     """Statistics (texts, heads) of head vectors z (texts, heads, tokens, d).
 
-    kept (texts, tokens) says which tokens count; padding does not.
+    kept: for each way of counting tokens, which of them count (texts, tokens); padding does not.
     """
-    weight = kept[:, None, :, None].to(z.dtype)  # (texts, 1, tokens, 1)
-    vectors = z * weight
+    always = torch.stack(list(kept)).all(0)  # (texts, tokens)
+    z = z.float().contiguous()
+    vectors = z if bool(always.all()) else torch.where(always[:, None, :, None], z, 0.0)
+    lengths = z.norm(dim=-1)  # (texts, heads, tokens)
+    total, gram = vectors.sum(2), vectors.mT @ vectors  # (texts, heads, d), (texts, heads, d, d)
+    return [_statistics(z, lengths, total, gram, each, each & ~always) for each in kept]
+
+
+def _statistics(
+    z: Tensor, lengths: Tensor, total: Tensor, gram: Tensor, kept: Tensor, more: Tensor
+) -> dict[str, Values]:
+    """The statistics of the tokens that are kept, from sums over all of them but a few more."""
     count = kept.sum(1).clamp(min=1)[:, None].double()  # (texts, 1)
-    lengths = vectors.norm(dim=-1).double()  # (texts, heads, tokens)
-    norm = lengths.sum(-1) / count
-    variance = (lengths.square().sum(-1) / count - norm.square()).clamp(min=0)
-    common = (vectors.double().sum(2) / count[..., None]).norm(dim=-1)
-    gram = (vectors.mT @ vectors).double()  # (texts, heads, d, d)
-    energy = torch.linalg.eigvalsh(gram).clamp(min=0)  # (texts, heads, d)
-    shares = energy / energy.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
+    most = int(more.sum(1).max())
+    if most:
+        place = more.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (texts, most)
+        index = place[:, None, :, None].expand(-1, z.shape[1], -1, z.shape[3])
+        real = more.gather(1, place)[:, None, :, None]
+        others = torch.where(real, z.gather(2, index), 0.0)  # (texts, heads, most, d)
+        total, gram = total + others.sum(2), gram + others.mT @ others
+    lengths = torch.where(kept[:, None], lengths, 0.0)
+    norm = lengths.sum(-1, dtype=torch.float64) / count
+    variance = (lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
+    common = (total.double() / count[..., None]).norm(dim=-1)
+    energy = torch.linalg.eigvalsh(gram).double().clamp(min=0)  # (texts, heads, d)
+    tiny = torch.finfo(torch.float64).tiny
+    shares = energy / energy.sum(-1, keepdim=True).clamp(min=tiny)
     entropy = -torch.special.xlogy(shares, shares).sum(-1)
-    length = norm.clamp(min=torch.finfo(torch.float64).tiny)
+    length = norm.clamp(min=tiny)
     found = {
         "norm": norm,
         "norm_spread": variance.sqrt() / length,

@@ -100,19 +100,23 @@ class _Numbers:
         self.sums, self.squares = floats(DISTANCE_BINS), floats(DISTANCE_BINS)
         self.unrelated = floats(2)
         self.extremes = floats(2)
-        self.high = tuple(
-            HighNumbers(
-                reach=floats(),
-                counters=counts(COUNTERS),
-                by_distance=counts(DISTANCE_BINS),
-                expected=floats(),
-                taking_part=counts(size),
-                sums=floats(2),
-            )
-            for _ in range(rules)
-        )
+        self.reach = floats(rules + 1)  # of the rules, and last of the top pairs
+        self.counters, self.by_distance = counts(rules, COUNTERS), counts(rules, DISTANCE_BINS)
+        self.expected, self.high_sums = floats(rules), floats(rules, 2)
+        self.taking_part = counts(rules, size)
         self.top = TopPairs(counts(top) - 1, counts(top) - 1, floats(top) + np.nan)
         self.finite = torch.ones(texts, heads, dtype=torch.bool)
+
+    def high(self, rule: int) -> HighNumbers:
+        """The numbers of one rule."""
+        return HighNumbers(
+            reach=self.reach[:, :, rule],
+            counters=self.counters[:, :, rule],
+            by_distance=self.by_distance[:, :, rule],
+            expected=self.expected[:, :, rule],
+            taking_part=self.taking_part[:, :, rule],
+            sums=self.high_sums[:, :, rule],
+        )
 
 
 def pair_statistics(
@@ -150,7 +154,7 @@ def pair_statistics(
         numbers.squares,
         numbers.unrelated,
         numbers.extremes,
-        numbers.high,
+        tuple(numbers.high(rule) for rule in range(len(rules))),
         numbers.top if top else None,
     )
     return assemble(batch, rules, found, reading, special)
@@ -174,7 +178,64 @@ def _head(
     at: tuple[int, int],
 ) -> None:
     """Every number of one head of one text."""
-    size, panels = len(vectors), Panels(vectors, text.left_out)
+    panels, number = Panels(vectors, text.left_out), min(top, text.count)
+    if panels.rows < panels.size or not _at_once(panels, text, rules, number, numbers, at):
+        _pass_by_pass(panels, text, rules, number, numbers, at)
+    if number:
+        _find_top(panels, np.float32(numbers.reach[at][-1]), number, numbers.top, at)
+
+
+def _at_once(
+    panels: Panels,
+    text: _Text,
+    rules: Sequence[Rule],
+    number: int,
+    numbers: _Numbers,
+    at: tuple[int, int],
+) -> bool:
+    """The usual case in one compiled call, and whether it was the usual case."""
+    ranks = [rule.number(text.count) for rule in rules if isinstance(rule, Quantile)]
+    if len(ranks) < len(rules):
+        return False
+    done: bool = passes.quantiles_of_one_panel(
+        next(iter(panels))[0],
+        numbers.shift[at],
+        text.kept,
+        text.sentence,
+        text.token,
+        text.word,
+        text.ordinary,
+        text.inside_share,
+        UPPER_DISTANCES,
+        np.array([*ranks, max(number, 1)]),
+        COLLECTED,
+        numbers.sums[at],
+        numbers.squares[at],
+        numbers.unrelated[at],
+        numbers.extremes[at],
+        numbers.reach[at],
+        numbers.counters[at],
+        numbers.by_distance[at],
+        numbers.expected[at],
+        numbers.taking_part[at],
+        numbers.high_sums[at],
+    )
+    if not done:
+        for sums in (numbers.sums, numbers.squares, numbers.unrelated):
+            sums[at] = 0
+    return done
+
+
+def _pass_by_pass(
+    panels: Panels,
+    text: _Text,
+    rules: Sequence[Rule],
+    number: int,
+    numbers: _Numbers,
+    at: tuple[int, int],
+) -> None:
+    """Every rule, and texts of any length."""
+    size = panels.size
     sums, squares = np.zeros(size), np.zeros(size)  # (S,) by distance
     shift = numbers.shift[at]
     extremes = np.array([-passes.BLANK, passes.BLANK], np.float32)
@@ -186,31 +247,37 @@ def _head(
     numbers.extremes[at] = extremes
     passes.into_bins(sums, UPPER_DISTANCES, numbers.sums[at])
     passes.into_bins(squares, UPPER_DISTANCES, numbers.squares[at])
-    number = min(top, text.count)
     ranks = {rule.number(text.count) for rule in rules if isinstance(rule, Quantile)}
     ranks |= {number} - {0}
     values = kth_largest(panels, sorted(ranks), float(extremes[0]), float(extremes[1]))
-    for rule, high in zip(rules, numbers.high, strict=True):
+    numbers.reach[at][-1] = values.get(number, np.nan)
+    for n, rule in enumerate(rules):
         if isinstance(rule, Nearest):
             reach = _nearest_reach(panels, rule.k)  # (S,)
         else:
             if isinstance(rule, Quantile):
-                high.reach[at] = limit = values[rule.number(text.count)]
+                numbers.reach[at][n] = limit = values[rule.number(text.count)]
             else:
                 totals = np.array([sums.sum(), squares.sum()])
-                high.reach[at] = simple_reach(rule, text.count, shift, totals, extremes)
-                limit = float(round_up(high.reach[at]))
+                exact = simple_reach(rule, text.count, shift, totals, extremes)
+                numbers.reach[at][n], limit = exact, float(round_up(exact))
             reach = np.full(size, limit, np.float32)  # (S,)
         by_distance = np.zeros(size, np.int64)  # (S,)
-        counted = (high.counters[at], by_distance, high.taking_part[at], high.sums[at])
+        counted = (numbers.taking_part[at][n], numbers.high_sums[at][n])
         for panel in panels:
             passes.count_high(
-                *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counted
+                *panel,
+                reach,
+                text.sentence,
+                text.token,
+                text.word,
+                text.ordinary,
+                numbers.counters[at][n],
+                by_distance,
+                *counted,
             )
-        passes.into_bins(by_distance, UPPER_DISTANCES, high.by_distance[at])
-        high.expected[at] = by_distance @ text.inside_share
-    if number:
-        _find_top(panels, np.float32(values[number]), number, numbers.top, at)
+        passes.into_bins(by_distance, UPPER_DISTANCES, numbers.by_distance[at][n])
+        numbers.expected[at][n] = by_distance @ text.inside_share
 
 
 def _nearest_reach(panels: Panels, k: int) -> npt.NDArray[np.float32]:

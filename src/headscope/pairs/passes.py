@@ -296,14 +296,17 @@ def collect_top(
     """Write down all pairs above reach and the first pairs equal to it, in order of position."""
     size = panel.shape[1]
     for r in range(min(panel.shape[0], size - i0)):
-        i = i0 + r
-        for j in range(i + 1, size):
-            c = panel[r, j]
-            if c < reach or (c == reach and ties == 0):
-                continue
-            ties -= c == reach
-            first[filled], second[filled], value[filled] = i, j, c
-            filled += 1
+        i, row = i0 + r, panel[r]
+        start = _skip(row, i + 1, reach)
+        while start < size:
+            for j in range(start, min(start + CHUNK, size)):
+                c = row[j]
+                if c < reach or (c == reach and ties == 0):
+                    continue
+                ties -= c == reach
+                first[filled], second[filled], value[filled] = i, j, c
+                filled += 1
+            start = _skip(row, start + CHUNK, reach)
     return filled, ties
 
 
@@ -315,3 +318,71 @@ def into_bins(by_distance: Numbers, uppers: Numbers, binned: Numbers) -> None:
         if distance > uppers[place]:
             place += 1
         binned[place] += by_distance[distance]
+
+
+@exact
+def quantiles_of_one_panel(
+    panel: Panel,
+    shift: float,
+    kept: Numbers,
+    sentence: Numbers,
+    token: Numbers,
+    word: Numbers,
+    ordinary: Numbers,
+    inside_share: Numbers,  # (S,) float64
+    uppers: Numbers,
+    ranks: Numbers,  # (n,) int64: of the rules, and last of the top pairs where there are any
+    most: int,
+    sums: Numbers,  # (D,) float64
+    squares: Numbers,  # (D,) float64
+    unrelated: Numbers,  # (2,) float64
+    extremes: Numbers,  # (2,) float64
+    reach: Numbers,  # (n,) float64
+    counters: Numbers,  # (rules, COUNTERS) int64
+    by_bin: Numbers,  # (rules, D) int64
+    expected: Numbers,  # (rules,) float64
+    taking_part: Numbers,  # (rules, S) int64
+    high_sums: Numbers,  # (rules, 2) float64
+) -> bool:
+    """Every number of a head whose C is one panel, where all rules are quantiles, in one call.
+
+    False, with nothing but the sums done, where too many values share a level.
+    """
+    size = len(kept)
+    total, square = np.zeros(size), np.zeros(size)
+    ends = np.array([-BLANK, BLANK], np.float32)
+    add_up(panel, 0, shift, kept, sentence, word, ordinary, total, square, unrelated, ends)
+    extremes[0], extremes[1] = ends[0], ends[1]
+    into_bins(total, uppers, sums)
+    into_bins(square, uppers, squares)
+    low, high = np.float64(ends[0]), np.float64(ends[1])
+    values = np.empty(len(ranks), np.float32)
+    if low == high:
+        values[:] = ends[0]
+    elif not kth_of_one_panel(panel, low, high, ranks, most, values):
+        return False
+    reach[:] = values
+    limits = np.empty(size, np.float32)
+    by_distance = np.empty(size, np.int64)
+    for rule in range(len(counters)):
+        limits[:] = values[rule]
+        by_distance[:] = 0
+        count_high(
+            panel,
+            0,
+            limits,
+            sentence,
+            token,
+            word,
+            ordinary,
+            counters[rule],
+            by_distance,
+            taking_part[rule],
+            high_sums[rule],
+        )
+        into_bins(by_distance, uppers, by_bin[rule])
+        share = 0.0
+        for distance in range(size):
+            share += by_distance[distance] * inside_share[distance]
+        expected[rule] = share
+    return True

@@ -1,9 +1,10 @@
 """Head vectors made ready for products: checked, scaled, and read as raw, cosine or centred.
 
 Here is where rounding happens. A reading turns z into *read vectors* in float32; the similarity of
-a pair is their scalar product, accumulated in float32. Raw vectors are scaled by a power of two,
-which rounds nothing and keeps products of any float32 input from overflowing (products smaller
-than 2⁻¹²⁶ of the square of the largest entry become 0); results are scaled back in float64.
+a pair is their scalar product, accumulated in float32. Very large or small raw vectors are scaled
+by a power of two, which rounds nothing and keeps products of any float32 input from overflowing
+(products smaller than 2⁻¹²⁶ of the square of the largest entry become 0); results are scaled back
+in float64.
 """
 
 from dataclasses import dataclass
@@ -33,8 +34,14 @@ def read_vectors(z: Tensor, reading: Reading, kept: Tensor) -> ReadVectors:
     if reading not in READINGS:
         raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
     z = z.float()  # (…, S, d)
-    largest = torch.linalg.vector_norm(z, torch.inf, (-2, -1)) if z.numel() else z.sum((-2, -1))
+    if z.numel():
+        low, high = z.flatten(-2).aminmax(dim=-1)
+        largest = torch.maximum(-low, high)  # (…,)
+    else:
+        largest = z.sum((-2, -1))
     finite = torch.isfinite(largest)  # (…,)
+    if reading == "raw" and not z.is_cuda and bool(((largest < 2**24) & (largest > 2**-24)).all()):
+        return ReadVectors(z, torch.zeros_like(largest, dtype=torch.int32), finite)
     exponent = torch.frexp(torch.where(finite, largest, 1.0)).exponent  # (…,) int32
     exponent = exponent.clamp(-126, 126)  # so that the factor is an ordinary float32
     z = z * torch.exp2(-exponent.float())[..., None, None]  # (…, S, d) entries up to about 1

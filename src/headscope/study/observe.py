@@ -93,11 +93,13 @@ class Observer:
                 return
             name = f"{outputs.site.layer + 1}"
             z = _head_vectors(outputs, mode, batch.lengths, self.causal)
+            z = z if z.is_cuda else z.contiguous()
             if self.no_focus is None:
                 layers.attention.append(self._attention(outputs, units, batch, mode, name))
             detected: dict[Kind, Values] = {}
-            for special, members in kept.items():
-                layers.vectors[special].append(size.vector_statistics(z, members.to(z.device)))
+            vectors = size.vector_statistics(z, [each.to(z.device) for each in kept.values()])
+            for special, statistics in zip(kept, vectors, strict=True):
+                layers.vectors[special].append(statistics)
             for kind in self.kinds:
                 layers.pairs[kind].append(
                     pair_statistics(
