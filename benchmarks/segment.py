@@ -2,10 +2,13 @@
 
     python benchmarks/segment.py read     --data ../shared/data --cache DIR [--model …] [--half …]
     python benchmarks/segment.py topics   --data ../shared/data --cache DIR [--model …]
+    python benchmarks/segment.py whole    --data ../shared/data [--model …]
 
 Documents fall into two halves by a hash of their name: everything is chosen and fitted on the one
 called "choose", and the tables are of the other, "judge". Units (sentences, utterances) are given,
-as in the literature; "bare" is the same documents without any punctuation and line break.
+as in the literature; "bare" is the same documents without any punctuation and line break. "whole"
+gives the product one bare string and no borders of units: a boundary it finds counts at the
+nearest end of a sentence.
 """
 
 import argparse
@@ -181,11 +184,6 @@ def by_segmenter(
     return vectors
 
 
-def late_layers(features: Features) -> NDArray[np.float32]:
-    heads = features.z.shape[1]
-    return kernel_vectors(features.z[:, -heads // 6 :], np.ones(heads // 6))
-
-
 def read_half(arguments: argparse.Namespace, kind: str, which: str, form: str) -> list[Pair]:
     """The documents of a half whose features are in the cache."""
     name = Path(arguments.model).name
@@ -225,8 +223,7 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
         Kernel("LSA", lambda d, _: plain(baselines.lsa(d.units))),
         Kernel("last hidden state", one_vector("hidden")),
         Kernel("sentence embedding", one_vector("embedding")),
-        Kernel("heads of the last two layers", lambda _, f: plain(late_layers(f))),
-        Kernel("chosen heads", by_segmenter(made, worth=False), shortest=made.shortest),
+        Kernel("kernel of late heads alone", by_segmenter(made, worth=False), 0.0, made.shortest),
     ]
     fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest)]
     if asked(arguments, HIDDEN):
@@ -277,6 +274,33 @@ def topics(arguments: argparse.Namespace) -> None:
                 row(name, given, judged, kernel.cut)
 
 
+def whole(arguments: argparse.Namespace) -> None:
+    """From one string without punctuation to boundaries, of the half for judging."""
+    scope = hs.load(None if arguments.model == "specimen" else arguments.model, device="cpu")
+    for kind in arguments.sets:
+        judged = [
+            (document, None)
+            for document in documents(arguments.data, kind, "judge", arguments.documents, "bare")
+        ]
+        print(f"\n### {kind}, whole bare texts: {len(judged)} documents\n")
+        for given in (True, False):
+            row(
+                "headscope, even parts as units",
+                given,
+                judged,
+                lambda d, _, n: cut_whole(scope, d, n, arguments.segmenter),
+            )
+
+
+def cut_whole(
+    scope: hs.Scope, document: Document, count: int | None, segmenter: Path | None
+) -> list[int]:
+    """The sentences nearest to where the product cuts the bare text."""
+    starts = np.cumsum([0, *(len(unit) + 1 for unit in document.units)])[:-1]
+    found = scope.segment(" ".join(document.units), n=count, segmenter=segmenter)
+    return sorted({int(np.abs(starts - segment.start).argmin()) for segment in found[1:]} - {0})
+
+
 def row(name: str, given: bool, judged: list[Pair], cut: Callable[..., list[int]]) -> None:
     """One line of a table: means over documents, Pk and F1 with a 95 % interval over documents."""
     found = [
@@ -303,9 +327,9 @@ def row(name: str, given: bool, judged: list[Pair], cut: Callable[..., list[int]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["read", "topics"])
+    parser.add_argument("what", choices=["read", "topics", "whole"])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, help="where features of documents are kept")
     parser.add_argument("--model", default="specimen", help="a folder, or the specimen")
     parser.add_argument("--segmenter", type=Path, help="a fitted one, for another model")
     parser.add_argument("--half", choices=["choose", "judge"], default="judge")
@@ -315,7 +339,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    {"read": read_all, "topics": topics}[arguments.what](arguments)
+    {"read": read_all, "topics": topics, "whole": whole}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

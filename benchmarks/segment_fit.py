@@ -34,17 +34,16 @@ STRENGTH = {"punctuated": 3e-4, "bare": 3e-4}  # of the ridge on standardised fe
 
 
 def fit_topics(data: Path, cache: Path, model: str) -> Segmenter:
-    examples, shape, read = [], (12, 12, 16), 0
+    scope = hs.load(None if model == "specimen" else model, device="cpu")
+    name = Path(model).name
+    examples = []
     for kind in segment.FITTED_ON:
         for document in segment.documents(data, kind, "choose", 1000, "plain"):
-            path = segment.cached(cache, model, "plain", document)
+            path = segment.cached(cache, name, "plain", document)
             if path.exists():
-                found = segment.load(path)
-                examples.append(Example(found.z, document.lengths))
-                shape = (12, found.z.shape[1] // 12, found.z.shape[2])
-                read += 1
-    print(f"{read} documents")
-    return fit(examples, model, shape)
+                examples.append(Example(segment.load(path).z, document.lengths))
+    print(f"{len(examples)} documents")
+    return fit(examples, name, (scope.shape.layers, scope.shape.heads, scope.shape.head_size))
 
 
 def joined(record: dict) -> tuple[str, list[int]]:
@@ -172,7 +171,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.what == "topics":
-        made = fit_topics(arguments.data, arguments.cache, Path(arguments.model).name)
+        made = fit_topics(arguments.data, arguments.cache, arguments.model)
         made.save(arguments.out or HERE / "specimen.json")
         print(f"penalty {made.penalty:.2f}, heads {[head[:2] for head in made.kernel]}")
         return
