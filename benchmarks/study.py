@@ -3,8 +3,11 @@
     python benchmarks/study.py [specimen|base] [--texts 16] [--tokens 256] [--rounds 3]
 
 All ways read the same texts in the same batches, in turn, and the ratios are of the medians.
-"everyday" asks transformers for `output_attentions=True` and hidden states, makes every similarity
-matrix with numpy, and takes the top 1 %, its distances, sentences, repetitions and anchors from it.
+"some of it" is what one writes in an hour: attention weights and head vectors from transformers
+(`output_attentions=True`) or from TransformerLens (`run_with_cache`; pip install transformer_lens,
+BERT-base shape only), every similarity matrix with numpy, and of it the top 1 %, its distances,
+sentences, repetitions and anchors: no sums by distance, no chance levels, one setting of special
+tokens. "All of it, dense" makes whole matrices and asks them every question that a study asks.
 
     python benchmarks/study.py memory [--documents 100000]
 
@@ -19,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 import psutil
@@ -26,11 +30,12 @@ import torch
 import transformers
 
 import headscope as hs
-from headscope.capture import capture
+from headscope.capture import HeadOutputs, capture
 from headscope.corpus import Corpus, Document
+from headscope.pairs import TokenBatch, pair_statistics, quantile
+from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER as SPECIMEN
-from headscope.pairs import quantile
-from headscope.study.observe import Kind, Observer
+from headscope.study.observe import CLASSES, Kind, Observer
 from headscope.study.progress import Quiet
 from headscope.study.sums import Chunked, Totals
 from headscope.study.units import Unit, read_units
@@ -54,10 +59,13 @@ def windows_of(scope: hs.Scope, texts: int, tokens: int) -> list[Unit]:
         text += "\n" + hs.sample_text()
 
 
+def ids_of(units: list[Unit]) -> torch.Tensor:
+    return torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
+
+
 def plain(scope: hs.Scope, units: list[Unit]) -> None:
-    ids = torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
     with torch.no_grad():
-        scope.loaded.backbone(input_ids=ids)
+        scope.loaded.backbone(input_ids=ids_of(units))
 
 
 def studied(scope: hs.Scope, units: list[Unit], observer: Observer, totals: Totals) -> None:
@@ -71,11 +79,49 @@ def studied(scope: hs.Scope, units: list[Unit], observer: Observer, totals: Tota
 
 
 def everyday(scope: hs.Scope, units: list[Unit]) -> Counter[str]:
-    ids = torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
     z: list[np.ndarray] = []
     backbone = scope.loaded.backbone
     with torch.no_grad(), capture(backbone, lambda seen: z.append(seen.z.numpy())):
-        attentions = backbone(input_ids=ids, output_attentions=True).attentions
+        attentions = backbone(input_ids=ids_of(units), output_attentions=True).attentions
+    return some_statistics(z, attentions, units)
+
+
+def with_transformer_lens(scope: hs.Scope, units: list[Unit]) -> Callable[[], Counter[str]]:
+    from transformer_lens.model_bridge import TransformerBridge
+
+    with tempfile.TemporaryDirectory() as folder:
+        transformers.BertForMaskedLM(scope.model.config).save_pretrained(folder)
+        scope.tokenizer.save_pretrained(folder)
+        model = TransformerBridge.boot_transformers(folder, device="cpu")
+
+    def run() -> Counter[str]:
+        with torch.no_grad():
+            _, cache = model.run_with_cache(ids_of(units))
+        layers = range(scope.shape.layers)
+        z = [cache[f"blocks.{n}.attn.hook_z"].transpose(1, 2).numpy() for n in layers]
+        return some_statistics(z, [cache[f"blocks.{n}.attn.hook_pattern"] for n in layers], units)
+
+    return run
+
+
+def dense(scope: hs.Scope, units: list[Unit]) -> None:
+    """Every statistic of a study, from whole matrices: the specification that we test against."""
+    batch = TokenBatch(unit.marks for unit in units)
+    classes = [unit.tokens.classes.astype(np.int32) for unit in units]
+
+    def observe(seen: HeadOutputs) -> None:
+        for special in ("kept", "left_out"):
+            pair_statistics(seen.z, batch, quantile(), special=special, backend="reference")
+        settings = {"number_of_classes": CLASSES, "scaling": seen.scaling, "backend": "reference"}
+        attention_statistics(seen.q, seen.k, batch, classes, **settings)
+
+    with torch.no_grad(), capture(scope.loaded.backbone, observe):
+        scope.loaded.backbone(input_ids=ids_of(units))
+
+
+def some_statistics(
+    z: Sequence[np.ndarray], attentions: Sequence[torch.Tensor], units: list[Unit]
+) -> Counter[str]:
     found: Counter[str] = Counter()
     for layer, weights in zip(z, attentions, strict=True):
         for b, unit in enumerate(units):
@@ -163,23 +209,31 @@ def main() -> None:
     ways: dict[str, Callable[[], object]] = {"plain forward": lambda: plain(scope, units)}
     for name, observer in watched.items():
         ways[name] = lambda o=observer, t=totals[name]: studied(scope, units, o, t)
-    ways["everyday (transformers + numpy)"] = lambda: everyday(slow, units)
+    ways["some of it, transformers + numpy"] = lambda: everyday(slow, units)
+    if given.model == "base" and find_spec("transformer_lens"):
+        ways["some of it, TransformerLens + numpy"] = with_transformer_lens(scope, units)
+    ways["all of it, dense (our reference)"] = lambda: dense(scope, units)
     seconds: dict[str, list[float]] = {name: [] for name in ways}
+    processor: dict[str, list[float]] = {name: [] for name in ways}
     for round_number in range(given.rounds + 1):
         for name, way in ways.items():
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), time.process_time()
             way()
             if round_number:  # the first compiles
                 seconds[name].append(time.perf_counter() - begun)
-    one = statistics.median(seconds["plain forward"])
+                processor[name].append(time.process_time() - used)
     shape = scope.shape
     print(
         f"{given.model}: {shape.layers} × {shape.heads} × {shape.head_size}, {given.texts} × "
         f"{len(units[0])} tokens, {torch.get_num_threads()} threads, medians of {given.rounds}"
     )
-    for name, taken in seconds.items():
-        middle = statistics.median(taken)
-        print(f"{name:<42}{middle:8.3f} s {middle / one:8.2f} ×")
+    print("| | clock, s | multiple | processor, s | multiple |\n|---|---|---|---|---|")
+    for name in ways:
+        cells = []
+        for taken in (seconds, processor):
+            middle, one = statistics.median(taken[name]), statistics.median(taken["plain forward"])
+            cells.append(f"{middle:.2f} | {middle / one:.2f}")
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 def _eager(scope: hs.Scope) -> transformers.PreTrainedModel:

@@ -57,8 +57,8 @@ def detection(vectors: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
     else:
         wins = np.zeros(vectors.shape[:2])
         _wins(vectors.contiguous().numpy(), places, wins)
-    some = (places.reshape(len(places), -1) >= 0).all(1)[:, None]
-    found: Values = np.where(some, wins / COUPLES, np.nan)
+    none = places.min(axis=(1, 2), keepdims=True)[..., 0] < 0  # (texts, 1)
+    found: Values = np.where(none, np.nan, wins / COUPLES)
     return found
 
 
