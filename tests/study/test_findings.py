@@ -156,6 +156,16 @@ def test_a_silenced_head_is_found_by_comparing(sample, tmp_path):
     assert {row["layer"] for row in rows} - {1}, "later layers read what the first no longer writes"
 
 
+def test_documents_that_both_studies_read_are_compared_with_themselves(sample, tmp_path):
+    scope = hs.load(device="cpu").ablate([(6, head) for head in range(1, 13)])
+    other = scope.study(TEXTS, tmp_path)
+    rows = compare(sample, other).to_pylist()
+    before = [row for row in rows if row["layer"] < 6]
+    assert before
+    assert all(row["low"] == row["high"] == 0 for row in before), "nothing changed there"
+    assert any(row["differs"] for row in rows if row["layer"] > 6)
+
+
 def test_models_of_other_shapes_are_not_compared_head_by_head(sample, tiny, tmp_path):
     other = tiny.study(TEXTS[:2], tmp_path, replicates=3)
     with pytest.raises(CannotStudy, match="12 × 12 and 3 × 4"):

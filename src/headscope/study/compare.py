@@ -1,9 +1,10 @@
 """Which heads of two studies differ: the same model on two corpora, or two models of one shape.
 
-For every quantity of every head the difference of the two values, with a 95 % interval from both
-standard errors. The studies are taken as independent; where both read the same documents the
-interval is wider than it need be. Since thousands of numbers are compared, a head is said to differ
-only when it passes the rule of Benjamini and Hochberg at 5 % among all of them.
+For every quantity of every head the difference of the two values, with a 95 % interval. A document
+has the same weight in a replicate of the bootstrap wherever it stands, so the difference is taken
+replicate by replicate: documents that both studies read are compared with themselves. (With other
+seeds the studies are taken as independent.) Since thousands of numbers are compared, a head is said
+to differ only when it passes the rule of Benjamini and Hochberg at 5 % among all of them.
 """
 
 from statistics import NormalDist
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from headscope.store import CannotStudy, Study
+from headscope.study.bootstrap import Values, standard_error
 from headscope.study.sums import MEASURES
 
 FALSE_DISCOVERIES = 0.05
@@ -40,6 +42,12 @@ def compare(one: Study, other: Study) -> pa.Table:
     values = np.array([[*first[place], *second[place]] for place in shared], np.float64)
     apart = values[:, 2] - values[:, 0]
     error = np.hypot(values[:, 1], values[:, 3])
+    if one.manifest["parameters"]["seed"] == other.manifest["parameters"]["seed"]:
+        replicates = [_replicates(study) for study in (one, other)]
+        for n, place in enumerate(shared):
+            found = [each.get(place) for each in replicates]
+            if found[0] is not None and found[1] is not None and len(found[0]) == len(found[1]):
+                error[n] = standard_error(np.concatenate([[apart[n]], found[1] - found[0]]))
     z = np.divide(apart, error, out=np.zeros_like(apart), where=error > 0)
     reach = NormalDist().inv_cdf(0.975) * error
     p = np.array([2 * NormalDist().cdf(-abs(score)) for score in z])
@@ -72,6 +80,17 @@ def _numbers(study: Study) -> dict[tuple[Any, ...], tuple[float, float]]:
                 place = (measure, *(row[name] for name in WHERE[1:]))
                 found[place] = (row["value"], row["error"])
     return found
+
+
+def _replicates(study: Study) -> dict[tuple[Any, ...], Values]:
+    """The replicates by where they stand; nothing in studies that did not keep them."""
+    if "replicates" not in study.tables:
+        return {}
+    table = study.table("replicates")
+    places = zip(*(table[name].to_pylist() for name in WHERE), strict=True)
+    values = table["values"].combine_chunks()
+    numbers = values.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)
+    return dict(zip(places, numbers.astype(np.float64), strict=True))
 
 
 def _discovered(p: "np.ndarray[Any, np.dtype[np.float64]]") -> "np.ndarray[Any, Any]":

@@ -17,6 +17,7 @@ from headscope.study.tables import (
     distance_table,
     measure_tables,
     null_table,
+    replicate_table,
     skipped_table,
 )
 from headscope.study.verdicts import findings_table
@@ -50,6 +51,7 @@ def result_tables(
 ) -> dict[str, pa.Table]:
     """All tables, by name."""
     tables = measure_tables(totals)
+    tables["replicates"] = replicate_table(totals)
     tables["distances"] = distance_table(totals)
     tables["anchors"] = anchor_types(totals, tokenizer)
     tables["findings"] = findings_table(totals)

@@ -43,6 +43,28 @@ def measure_tables(totals: Totals) -> dict[str, pa.Table]:
     return {name: _table(table, WHOSE | WHERE | numbers) for name, table in columns.items()}
 
 
+def replicate_table(totals: Totals) -> pa.Table:
+    """What every replicate of the bootstrap gave for each head, for comparing studies."""
+    where = ("measure", "reading", "special", "rule", "quantity")
+    columns: Columns = {name: [] for name in (*where, "layer", "head")}
+    found: list[Values] = []
+    for key in sorted(key for key in totals.sums if key.mode == "real"):
+        for name, quantity in quantities(totals, key, "head").items():
+            replicates, layers, heads = quantity.value[1:].shape
+            found.append(quantity.value[1:].reshape(replicates, -1).T)  # (rows, replicates)
+            told = (key.measure, key.reading or None, key.special or None, key.rule or None, name)
+            for column, value in zip(where, told, strict=True):
+                columns[column] += [value] * (layers * heads)
+            columns["layer"] += [n // heads + 1 for n in range(layers * heads)]
+            columns["head"] += [n % heads + 1 for n in range(layers * heads)]
+    kinds = dict.fromkeys(where, pa.string()) | {"layer": pa.int32(), "head": pa.int32()}
+    table = _table(columns, kinds)
+    values = pa.array(np.concatenate(found).astype(np.float32).ravel())
+    return table.append_column(
+        "values", pa.FixedSizeListArray.from_arrays(values, found[0].shape[1])
+    )
+
+
 def null_table(totals: Totals) -> pa.Table:
     """Every quantity of the real thing beside that of each null, with their difference."""
     numbers = ("value", "null", "difference", "low", "high")
