@@ -265,7 +265,14 @@ def _hub_rows(source: str) -> Iterable[Any]:
             f"'{source}' is a Hugging Face data set, which needs one more package: "
             "pip install 'headscope[datasets]'"
         ) from None
-    rows: Iterable[Any] = datasets.load_dataset(
-        name, config or None, split=split or "train", streaming=True
-    )
+    try:
+        rows: Iterable[Any] = datasets.load_dataset(
+            name, config or None, split=split or "train", streaming=True
+        )
+    except (OSError, ValueError) as error:  # nothing there, no network, no such config or split
+        said = str(error).splitlines()[0]
+        raise NoCorpus(
+            f"'{source}' cannot be opened ({said}). A data set is hf:NAME, hf:NAME@CONFIG, with "
+            ":SPLIT behind; without a network it is a local folder or what was loaded before."
+        ) from error
     return rows

@@ -180,3 +180,17 @@ def test_batches_stay_under_budget_and_padding(units, padding):
         assert padded <= budget or len(group) == 1
         assert sum(lengths) >= (1 - padding) * padded
     assert len(groups) < len(many)
+
+
+def test_a_data_set_is_read_and_one_that_is_not_there_is_explained(tmp_path, monkeypatch):
+    pytest.importorskip("datasets", reason="pip install 'headscope[datasets]' to test data sets")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    (tmp_path / "data").mkdir()
+    lines = [json.dumps({"text": f"Text {n}.", "other": n}) for n in range(3)]
+    (tmp_path / "data" / "train.jsonl").write_text("\n".join(lines))
+    found = list(Corpus(f"hf:{tmp_path / 'data'}:train"))
+    assert [document.text for document in found] == ["Text 0.", "Text 1.", "Text 2."]
+    for missing in (f"hf:{tmp_path / 'nothing'}", f"hf:{tmp_path / 'data'}:test"):
+        with pytest.raises(NoCorpus, match=r"cannot be opened .* hf:NAME@CONFIG"):
+            list(Corpus(missing))
