@@ -48,7 +48,8 @@ def _statistics(
     norm = lengths.sum(-1, dtype=torch.float64) / count
     variance = (lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
     common = (total.double() / count[..., None]).norm(dim=-1)
-    energy = torch.linalg.eigvalsh(gram).double().clamp(min=0)  # (texts, heads, d)
+    # On the host: a GPU takes four times as long for many small matrices.
+    energy = torch.linalg.eigvalsh(gram.cpu()).double().clamp(min=0)  # (texts, heads, d)
     tiny = torch.finfo(torch.float64).tiny
     shares = energy / energy.sum(-1, keepdim=True).clamp(min=tiny)
     entropy = -torch.special.xlogy(shares, shares).sum(-1)

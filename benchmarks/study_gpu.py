@@ -1,0 +1,189 @@
+"""What seeing every measure of a study costs on a GPU, and whether it sees what a CPU sees.
+
+    PYTHONPATH=src python3 benchmarks/study_gpu.py [--texts 64] [--tokens 512]
+
+BERT-base shape, random weights, bfloat16; the specimen in float32 for the comparison with the CPU.
+Everything is measured in turn in one run, and medians are shown. "everyday" asks transformers for
+attention weights, makes every similarity matrix with torch on the GPU and takes the top 1 % of it.
+"""
+
+import argparse
+import re
+import statistics
+import sys
+import time
+import types
+
+import numpy as np
+import torch
+
+try:
+    import numba  # noqa: F401
+except (
+    ImportError
+):  # a machine with a GPU but no numba: what little is not a kernel runs uncompiled
+    sys.modules["numba"] = types.SimpleNamespace(njit=lambda **_: lambda function: function)
+
+try:
+    import sentencex  # noqa: F401
+except ImportError:  # the measures do not care where exactly sentences end
+    sys.modules["sentencex"] = types.SimpleNamespace(
+        segment=lambda _, text: re.findall(r"[^.!?]+[.!?]*\s*", text)
+    )
+
+import transformers
+
+import headscope as hs
+from headscope.capture import capture
+from headscope.corpus import Document
+from headscope.measures import repetition, size
+from headscope.pairs import TokenBatch, cuda, quantile
+from headscope.specimen import FOLDER
+from headscope.study.observe import Kind, Observer
+from headscope.study.sums import Chunked, Totals
+from headscope.study.units import read_units
+
+KINDS = [Kind("raw", "kept"), Kind("raw", "left_out")]
+
+
+def windows(scope, texts, tokens):
+    text = hs.sample_text()
+    while True:
+        units = read_units(0, Document(text, "sample"), scope.tokenizer, tokens, "en")
+        if len(units) > texts:
+            return units[:texts]
+        text += "\n" + hs.sample_text()
+
+
+def base(device):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(FOLDER)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=len(tokenizer))
+    model = transformers.BertModel(config, add_pooling_layer=False).eval()
+    return hs.load(model.to(device, torch.bfloat16), tokenizer)
+
+
+def ids_of(scope, units):
+    return torch.from_numpy(np.stack([unit.tokens.ids for unit in units])).to(scope.model.device)
+
+
+def agree():
+    """The specimen sees the same on both devices, to rounding."""
+    seen = {}
+    for device in ("cpu", "cuda"):
+        scope = hs.load(device=device)
+        units = windows(scope, 2, 40)
+        seen[device] = Observer(scope, KINDS, [quantile(0.05)], 0, False).see(units, "real")
+    worst = {}
+    for one, other in zip(seen["cpu"][1], seen["cuda"][1], strict=True):
+        for name in ("mean", "variance", "maximum", "related_sum"):
+            left, right = one.pairs(name), other.pairs(name)
+            off = np.abs(left - right) / np.abs(left).max()
+            worst[name] = max(worst.get(name, 0), float(off.max()))
+        for name in ("count", "same_sentence", "same_token"):
+            off = np.abs(one.high(name) - other.high(name)).max()
+            worst[name] = max(worst.get(name, 0), float(off))
+        for name, values in one.vectors.items():
+            off = np.abs(values - other.vectors[name]) / np.abs(values).max()
+            worst[name] = max(worst.get(name, 0), float(off.max()))
+    print("largest differences, GPU - CPU, in parts of the largest value; counts in pairs:")
+    print({name: f"{value:.1e}" for name, value in worst.items()}, flush=True)
+
+
+def everyday(model, ids):
+    z = []
+    with torch.no_grad(), capture(model, lambda outputs: z.append(outputs.z)):
+        attentions = model(input_ids=ids, output_attentions=True).attentions
+    for layer, weights in zip(z, attentions, strict=True):
+        A = weights.float()
+        found = [-(A * (A + 1e-12).log()).sum((2, 3)), A.mean(2)]
+        for text in layer:
+            C = text.float() @ text.float().transpose(1, 2)  # (H, S, S)
+            upper = torch.triu_indices(C.shape[1], C.shape[1], 1, device=C.device)
+            values = C[:, upper[0], upper[1]]
+            reach = values.topk(max(1, values.shape[1] // 100)).values[:, -1:]
+            head, pair = torch.nonzero(values >= reach, as_tuple=True)
+            distance = upper[1][pair] - upper[0][pair]
+            found.append(torch.bincount(head * C.shape[1] + distance).cpu())
+        del found
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--texts", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=512)
+    given = parser.parse_args()
+    print(torch.cuda.get_device_name(), torch.__version__, transformers.__version__, flush=True)
+    agree()
+    scope = base("cuda")
+    units = windows(scope, given.texts, given.tokens)
+    ids, backbone, total = ids_of(scope, units), scope.loaded.backbone, Totals(200, 0)
+    observers = {kinds: Observer(scope, KINDS[:kinds], [quantile()], 0, False) for kinds in (1, 2)}
+
+    def plain():
+        with torch.no_grad():
+            backbone(input_ids=ids)
+
+    def study(kinds, summed):
+        attention, pairs = observers[kinds].see(units, "real")
+        if summed:
+            chunk, places = Chunked(len(units)), range(len(units))
+            total.see_attention("real", places, attention, chunk)
+            for seen in pairs:
+                total.see_pairs("real", places, seen, chunk)
+
+    eager = base("cuda").model
+    eager.set_attn_implementation("eager")
+    ways = {
+        "plain forward": plain,
+        "seen, one setting of special tokens": lambda: study(1, False),
+        "seen, special tokens kept and left out": lambda: study(2, False),
+        "seen and summed up, both": lambda: study(2, True),
+        "everyday (transformers + torch)": lambda: everyday(eager, ids),
+    }
+    times = {name: [] for name in ways}
+    for number in range(4):
+        for name, way in ways.items():
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            way()
+            torch.cuda.synchronize()
+            if number:
+                times[name].append(time.perf_counter() - begun)
+    one = statistics.median(times["plain forward"])
+    print(f"{given.texts} x {len(units[0])} tokens\n| | ms | multiple |\n|---|---|---|")
+    for name, taken in times.items():
+        middle = statistics.median(taken)
+        print(f"| {name} | {middle * 1e3:.1f} | {middle / one:.2f} |", flush=True)
+    parts(scope, units)
+
+
+def parts(scope, units):
+    """Where the time of one layer goes, with waiting for each part."""
+    seen = []
+    with torch.no_grad(), capture(scope.loaded.backbone, seen.append):
+        scope.loaded.backbone(input_ids=ids_of(scope, units))
+    z = seen[6].z
+    batch = TokenBatch(unit.marks for unit in units)
+    kept = [torch.from_numpy(np.stack(batch.kept(s))).cuda() for s in ("kept", "left_out")]
+    drawn = [repetition.couples(unit, 0) for unit in units]
+    top = quantile().number(len(units[0]) * (len(units[0]) - 1) // 2)
+    steps = {
+        "vector statistics": lambda: size.vector_statistics(z, kept),
+        "detection": lambda: repetition.detection(z.float(), drawn),
+        "pairs": lambda: cuda.start(z, batch, (quantile(),)).result(),
+        "pairs, all high ones listed": lambda: cuda.start(
+            z, batch, (quantile(),), top=top
+        ).result(),
+    }
+    for name, step in steps.items():
+        step()
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        print(f"one layer, {name}: {(time.perf_counter() - begun) * 1e3:.1f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()
