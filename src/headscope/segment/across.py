@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 SCALES = (1, 2, 4, 8, 16)  # units on each side of a place that are compared
 OPENING = 3  # units at the start of a text
 COMPARISONS = len(SCALES) + 2
-HEADS_AT_ONCE = 16
+HEADS_AT_ONCE = 8
 
 Vectors = NDArray[np.float32]
 
@@ -44,15 +44,13 @@ def _across(unit: Vectors) -> Vectors:
     before = np.zeros((count + 1, *unit.shape[1:]), dtype=np.float64)
     np.cumsum(unit, axis=0, out=before[1:])
     place = np.arange(count)
-    sides = [
-        (
-            before[place] - before[np.maximum(place - scale, 0)],
-            before[np.minimum(place + scale, count)] - before[place],
-        )
-        for scale in SCALES
-    ]
-    sides += [(before[:-1], unit), (before[[min(OPENING, count)]], unit)]
-    found = np.stack([_cosine(*pair) for pair in sides], axis=-1).astype(np.float32)
+    found = np.zeros((*unit.shape[:2], COMPARISONS), dtype=np.float32)
+    for number, scale in enumerate(SCALES):
+        left = before[place] - before[np.maximum(place - scale, 0)]
+        right = before[np.minimum(place + scale, count)] - before[place]
+        found[:, :, number] = _cosine(left, right)
+    found[:, :, -2] = _cosine(before[:-1], unit)
+    found[:, :, -1] = _cosine(before[[min(OPENING, count)]], unit)
     found[0] = 0
     return found
 
