@@ -34,11 +34,7 @@ def read_vectors(z: Tensor, reading: Reading, kept: Tensor) -> ReadVectors:
     if reading not in READINGS:
         raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
     z = z.float()  # (…, S, d)
-    if z.numel():
-        low, high = z.flatten(-2).aminmax(dim=-1)
-        largest = torch.maximum(-low, high)  # (…,)
-    else:
-        largest = z.sum((-2, -1))
+    largest = z.abs().amax((-2, -1)) if z.numel() else z.sum((-2, -1))  # (…,)
     finite = torch.isfinite(largest)  # (…,)
     if reading == "raw" and not z.is_cuda and bool(((largest < 2**24) & (largest > 2**-24)).all()):
         return ReadVectors(z, torch.zeros_like(largest, dtype=torch.int32), finite)
