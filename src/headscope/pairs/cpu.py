@@ -1,9 +1,10 @@
 """The pair statistics on a CPU: torch multiplies a panel of C, numba goes over it, and it is gone.
 
-One worker thread takes a few heads of one text at a time, one after the other. Each worker holds up
-to `PANEL` values of C: the upper triangle of a whole head up to 1,024 tokens, and beyond that some
-rows of it, which are multiplied again for every pass (one for the sums, one to count the values by
-level, one to collect the level that holds the threshold, one over the high pairs).
+One worker thread takes a few heads of one text at a time: together where the text is short and the
+rules are quantiles, and otherwise one after the other. Each worker holds up to `PANEL` values of C:
+the upper triangle of a whole head up to 1,024 tokens, and beyond that some rows of it, which are
+multiplied again for every pass (one for the sums, one to count the values by level, one to collect
+the level that holds the threshold, one over the high pairs).
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ from headscope.pairs.vectors import read_vectors, refuse_not_finite
 from headscope.pairs.workers import in_parallel, room
 
 PANEL = 2**20  # values of C that a worker holds: 4 MiB
+SMALL = 2**18  # values of C of several heads that are done together: 1 MiB, near to the core
 ROWS = 128  # rows multiplied at once, so that little of the lower triangle is
 TOGETHER = 4  # heads read at once; always as many, so that no result depends on the batch
 COLLECTED = 2**16  # values of one level that are sorted rather than counted once more
@@ -142,8 +144,10 @@ def pair_statistics(
         if bool(read.finite.all()) and text.count:
             numbers.exponent[b, some] = read.exponent.numpy()
             numbers.shift[b, some] = _likely_mean(read.vectors, text).numpy()
+            done = _together(read.vectors, text, rules, top, numbers, b, h)
             for n, head in enumerate(read.vectors):
-                _head(head, text, rules, top, numbers, (b, h + n))
+                if not done[n]:
+                    _head(head, text, rules, top, numbers, (b, h + n))
 
     in_parallel(compute, ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER)))
     refuse_not_finite(numbers.finite, layer)
@@ -169,36 +173,27 @@ def _likely_mean(vectors: Tensor, text: _Text) -> Tensor:
     return likely
 
 
-def _head(
+def _together(
     vectors: Tensor,
     text: _Text,
     rules: Sequence[Rule],
     top: int,
     numbers: _Numbers,
-    at: tuple[int, int],
-) -> None:
-    """Every number of one head of one text."""
-    panels, number = Panels(vectors, text.left_out), min(top, text.count)
-    if panels.rows < panels.size or not _at_once(panels, text, rules, number, numbers, at):
-        _pass_by_pass(panels, text, rules, number, numbers, at)
-    if number:
-        _find_top(panels, np.float32(numbers.reach[at][-1]), number, numbers.top, at)
-
-
-def _at_once(
-    panels: Panels,
-    text: _Text,
-    rules: Sequence[Rule],
-    number: int,
-    numbers: _Numbers,
-    at: tuple[int, int],
-) -> bool:
-    """The usual case in one compiled call, and whether it was the usual case."""
+    b: int,
+    h: int,
+) -> npt.NDArray[np.bool_]:
+    """The usual case, some heads (n, S, d) of a short text in one compiled call; which are done."""
+    count, size, _ = vectors.shape
     ranks = [rule.number(text.count) for rule in rules if isinstance(rule, Quantile)]
-    if len(ranks) < len(rules):
-        return False
-    done: bool = passes.quantiles_of_one_panel(
-        next(iter(panels))[0],
+    done = np.zeros(count, np.bool_)
+    if len(ranks) < len(rules) or count * size**2 > SMALL:
+        return done
+    panels = room(count * size**2).view(count, size, size)
+    torch.bmm(vectors, vectors.mT, out=panels)
+    at, number = (b, slice(h, h + count)), min(top, text.count)
+    passes.quantiles_of_heads(
+        panels.numpy(),
+        text.left_out,
         numbers.shift[at],
         text.kept,
         text.sentence,
@@ -219,23 +214,27 @@ def _at_once(
         numbers.expected[at],
         numbers.taking_part[at],
         numbers.high_sums[at],
+        number,
+        numbers.top.first[at],
+        numbers.top.second[at],
+        numbers.top.value[at],
+        done,
     )
-    if not done:
-        for sums in (numbers.sums, numbers.squares, numbers.unrelated):
-            sums[at] = 0
+    for each in (numbers.sums, numbers.squares, numbers.unrelated):  # the other way adds up again
+        each[at][~done] = 0
     return done
 
 
-def _pass_by_pass(
-    panels: Panels,
+def _head(
+    vectors: Tensor,
     text: _Text,
     rules: Sequence[Rule],
-    number: int,
+    top: int,
     numbers: _Numbers,
     at: tuple[int, int],
 ) -> None:
-    """Every rule, and texts of any length."""
-    size = panels.size
+    """Every number of one head of one text: any rule, and texts of any length."""
+    panels, number, size = Panels(vectors, text.left_out), min(top, text.count), len(vectors)
     sums, squares = np.zeros(size), np.zeros(size)  # (S,) by distance
     shift = numbers.shift[at]
     extremes = np.array([-passes.BLANK, passes.BLANK], np.float32)
@@ -250,7 +249,6 @@ def _pass_by_pass(
     ranks = {rule.number(text.count) for rule in rules if isinstance(rule, Quantile)}
     ranks |= {number} - {0}
     values = kth_largest(panels, sorted(ranks), float(extremes[0]), float(extremes[1]))
-    numbers.reach[at][-1] = values.get(number, np.nan)
     for n, rule in enumerate(rules):
         if isinstance(rule, Nearest):
             reach = _nearest_reach(panels, rule.k)  # (S,)
@@ -278,6 +276,8 @@ def _pass_by_pass(
             )
         passes.into_bins(by_distance, UPPER_DISTANCES, numbers.by_distance[at][n])
         numbers.expected[at][n] = by_distance @ text.inside_share
+    if number:
+        _find_top(panels, np.float32(values[number]), number, numbers.top, at)
 
 
 def _nearest_reach(panels: Panels, k: int) -> npt.NDArray[np.float32]:

@@ -386,3 +386,70 @@ def quantiles_of_one_panel(
             share += by_distance[distance] * inside_share[distance]
         expected[rule] = share
     return True
+
+
+@exact
+def quantiles_of_heads(
+    panels: Numbers,  # (heads, S, S) float32
+    left_out: Numbers,  # tokens that take no part
+    shifts: Numbers,  # (heads,)
+    kept: Numbers,
+    sentence: Numbers,
+    token: Numbers,
+    word: Numbers,
+    ordinary: Numbers,
+    inside_share: Numbers,
+    uppers: Numbers,
+    ranks: Numbers,
+    most: int,
+    sums: Numbers,  # from here on as for one head, with the heads first
+    squares: Numbers,
+    unrelated: Numbers,
+    extremes: Numbers,
+    reach: Numbers,
+    counters: Numbers,
+    by_bin: Numbers,
+    expected: Numbers,
+    taking_part: Numbers,
+    high_sums: Numbers,
+    number: int,  # of top pairs
+    first: Numbers,  # (heads, N)
+    second: Numbers,
+    value: Numbers,
+    done: Numbers,  # (heads,) bool
+) -> None:
+    """Every number of some heads and their top pairs; not done where too many share a level."""
+    for h in range(len(panels)):
+        panel = panels[h]
+        blank(panel, 0, left_out)
+        done[h] = quantiles_of_one_panel(
+            panel,
+            shifts[h],
+            kept,
+            sentence,
+            token,
+            word,
+            ordinary,
+            inside_share,
+            uppers,
+            ranks,
+            most,
+            sums[h],
+            squares[h],
+            unrelated[h],
+            extremes[h],
+            reach[h],
+            counters[h],
+            by_bin[h],
+            expected[h],
+            taking_part[h],
+            high_sums[h],
+        )
+        if done[h] and number:
+            limit = np.float32(reach[h, -1])
+            ties = number - count_above(panel, 0, limit, 0)
+            filled, _ = collect_top(panel, 0, limit, ties, first[h], second[h], value[h], 0)
+            order = np.argsort(-value[h, :filled], kind="mergesort")
+            first[h, :filled] = first[h, :filled][order]
+            second[h, :filled] = second[h, :filled][order]
+            value[h, :filled] = value[h, :filled][order]
