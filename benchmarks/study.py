@@ -157,7 +157,10 @@ class MadeUp:
 
 
 class Watched(Quiet):
-    """Notes the resident memory at 1,000, 2,000, 4,000, … documents."""
+    """Notes the resident memory at 1,000, 2,000, 4,000, … documents and at the last."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
 
     def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
         self.documents, self.next, self.process = 0, 1000, psutil.Process()
@@ -167,7 +170,9 @@ class Watched(Quiet):
         if self.documents >= self.next:
             resident = self.process.memory_info().rss / 2**20
             print(f"{self.documents:>8,} documents {resident:8.0f} MiB", flush=True)
-            self.next *= 2
+            self.next = (
+                2 * self.next if self.documents >= self.last else min(2 * self.next, self.last)
+            )
 
 
 def memory(documents: int) -> None:
@@ -183,7 +188,7 @@ def memory(documents: int) -> None:
     )
     scope = hs.load(transformers.BertModel(config).eval(), tokenizer)
     with tempfile.TemporaryDirectory() as folder:
-        scope.study(MadeUp(documents), folder, progress=Watched(), padding=0.3)
+        scope.study(MadeUp(documents), folder, progress=Watched(documents), padding=0.3)
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from headscope.pairs.attention import ROW_SUMS, AttentionStatistics, Scores, from_sums
-from headscope.pairs.attention_passes import NO_SINK, add_rows
+from headscope.pairs.attention_passes import NO_SINK, add_heads, add_rows
 from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.tokens import Ints, PairTokens
 from headscope.pairs.vectors import refuse_not_finite
-from headscope.pairs.workers import in_parallel, room
+from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
 
 ROWS = 128  # rows of scores that a worker holds
 MASKED = -1e30
@@ -53,36 +53,45 @@ def attention_statistics(
     if mask is not None:
         mask = mask.expand(B, H, *mask.shape[-2:])  # (B, H, S, S), a view
 
+    plain = mask is None and scores == Scores(scores.scaling)  # whole rows, as they are
+
     def compute(b: int, h: int) -> None:
         text, n = texts[b], int(batch.lengths[b])
-        q = query[b, h, :n].float() * scores.scaling  # (S, d)
-        k = key[b, h // shared, :n].float().contiguous()  # (S, d)
-        finite[b, h] = torch.isfinite(q.sum() + k.sum())
-        if not finite[b, h]:
+        some = range(h, min(h + TOGETHER, H))
+        own = slice(h, some.stop)
+        q = query[b, own, :n].float() * scores.scaling  # (TOGETHER, S, d)
+        k = key[b, [each // shared for each in some], :n].float()  # (TOGETHER, S, d)
+        finite[b, own] = torch.isfinite(q.sum((1, 2)) + k.sum((1, 2)))
+        if not bool(finite[b, own].all()):
             return
-        own_mask = None if mask is None else mask[b, h]
-        sink = NO_SINK if sinks is None else np.float32(sinks[h])
+        sink = np.full(len(some), NO_SINK, np.float32)
+        if sinks is not None:
+            sink[:] = sinks[own].float().numpy()
+        kinds = (text.sentence, text.classes, text.members, text.starts, text.largest)
+        if plain and len(some) * n**2 <= SMALL:
+            tiles = room(len(some) * n**2).view(len(some), n, n)
+            torch.bmm(q, k.mT, out=tiles)
+            results = (mass[b, own], sums[b, own], columns[b, own, :n])
+            add_heads(tiles.numpy(), sink, *kinds, *results)
+            return
         tile = room(ROWS * n).view(ROWS, n)
-        for i0 in range(0, n, ROWS):
-            rows = min(ROWS, n - i0)
-            multiply(tile[:rows], q[i0 : i0 + rows], k, i0, scores, own_mask)
-            add_rows(
-                tile[:rows].numpy(),
-                i0,
-                scores.causal,
-                scores.window or n,
-                sink,
-                text.sentence,
-                text.classes,
-                text.members,
-                text.starts,
-                text.largest,
-                mass[b, h],
-                sums[b, h],
-                columns[b, h, :n],
-            )
+        for place, each in enumerate(some):
+            own_mask = None if mask is None else mask[b, each]
+            results = (mass[b, each], sums[b, each], columns[b, each, :n])
+            for i0 in range(0, n, ROWS):
+                rows = min(ROWS, n - i0)
+                multiply(tile[:rows], q[place, i0 : i0 + rows], k[place], i0, scores, own_mask)
+                add_rows(
+                    tile[:rows].numpy(),
+                    i0,
+                    scores.causal,
+                    scores.window or n,
+                    sink[place],
+                    *kinds,
+                    *results,
+                )
 
-    in_parallel(compute, ((b, h) for b in range(B) for h in range(H)))
+    in_parallel(compute, ((b, h) for b in range(B) for h in range(0, H, TOGETHER)))
     refuse_not_finite(finite, layer, "queries or keys")
     rows = np.array([text.rows for text in texts], np.int64).reshape(B, K)
     return from_sums(rows, mass, sums, columns)

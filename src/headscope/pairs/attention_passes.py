@@ -116,3 +116,25 @@ def add_rows(
             sums[PREVIOUS, kind] += row[i - 1 - first] * share
         if i + 1 < end:
             sums[NEXT, kind] += row[i + 1 - first] * share
+
+
+@fast
+def add_heads(
+    scores: Numbers,  # (heads, S, S) float32; destroyed
+    sinks: Numbers,  # (heads,) float32
+    sentence: Numbers,
+    row_class: Numbers,
+    members: Numbers,
+    starts: Numbers,
+    largest: int,
+    mass: Numbers,  # (heads, K, K)
+    sums: Numbers,  # (heads, 6, K)
+    columns: Numbers,  # (heads, S)
+) -> None:
+    """Add the whole attention of some heads to their sums."""
+    size = scores.shape[1]
+    for h in range(len(scores)):
+        own = (mass[h], sums[h], columns[h])
+        add_rows(
+            scores[h], 0, False, size, sinks[h], sentence, row_class, members, starts, largest, *own
+        )

@@ -31,12 +31,10 @@ from headscope.pairs.rules import Nearest, Quantile, Rule
 from headscope.pairs.statistics import PairStatistics, TopPairs
 from headscope.pairs.tokens import PairTokens, Reading, Special
 from headscope.pairs.vectors import read_vectors, refuse_not_finite
-from headscope.pairs.workers import in_parallel, room
+from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
 
 PANEL = 2**20  # values of C that a worker holds: 4 MiB
-SMALL = 2**18  # values of C of several heads that are done together: 1 MiB, near to the core
 ROWS = 128  # rows multiplied at once, so that little of the lower triangle is
-TOGETHER = 4  # heads read at once; always as many, so that no result depends on the batch
 COLLECTED = 2**16  # values of one level that are sorted rather than counted once more
 
 

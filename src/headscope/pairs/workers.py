@@ -9,6 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+TOGETHER = 4  # heads taken at once; always as many, so that no result depends on the batch
+SMALL = 2**18  # values of several heads that are done together: 1 MiB, near to the core
+
 _own = threading.local()
 
 
