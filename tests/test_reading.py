@@ -38,9 +38,10 @@ def test_head_vectors_are_those_of_transformers_own_attention(
     finally:
         eager.set_attn_implementation("sdpa")
     for head in range(1, 5):
-        np.testing.assert_allclose(reading.head_vectors(2, head), z[head - 1], atol=1e-6)
+        # Two kernels, each rounding in its own order: values of about 1 differ by some 1e-6.
+        np.testing.assert_allclose(reading.head_vectors(2, head), z[head - 1], atol=1e-5)
         np.testing.assert_allclose(
-            reading.attention(2, head), output.attentions[1][0, head - 1], atol=1e-6
+            reading.attention(2, head), output.attentions[1][0, head - 1], atol=1e-5
         )
 
 
