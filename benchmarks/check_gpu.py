@@ -11,18 +11,10 @@ import argparse
 import itertools
 import sys
 import time
-import types
 
+import bare_machine  # noqa: F401
 import numpy as np
 import torch
-
-try:
-    import numba  # noqa: F401
-except (
-    ImportError
-):  # a machine with a GPU but no numba: what little is not a kernel runs uncompiled
-    sys.modules["numba"] = types.SimpleNamespace(njit=lambda **_: lambda function: function)
-
 from agreement import assert_agree, assert_same_bits, some_tokens, undecided
 
 from headscope.pairs import nearest, pair_statistics, peak, quantile, reference, sigma

@@ -12,16 +12,9 @@ import sys
 import time
 import types
 
+import bare_machine  # noqa: F401
 import numpy as np
 import torch
-
-try:
-    import numba  # noqa: F401
-except (
-    ImportError
-):  # a machine with a GPU but no numba: what little is not a kernel runs uncompiled
-    sys.modules["numba"] = types.SimpleNamespace(njit=lambda **_: lambda function: function)
-
 import transformers
 import triton
 from transformers import BertConfig, BertModel

@@ -28,17 +28,18 @@ import numpy as np
 import psutil
 import torch
 import transformers
+from windows import windows_of
 
 import headscope as hs
 from headscope.capture import HeadOutputs, capture
-from headscope.corpus import Corpus, Document
+from headscope.corpus import Corpus
 from headscope.pairs import TokenBatch, pair_statistics, quantile
 from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER as SPECIMEN
 from headscope.study.observe import CLASSES, Kind, Observer
 from headscope.study.progress import Quiet
 from headscope.study.sums import Chunked, Totals
-from headscope.study.units import Unit, read_units
+from headscope.study.units import Unit
 
 
 def scope_of(name: str) -> hs.Scope:
@@ -48,15 +49,6 @@ def scope_of(name: str) -> hs.Scope:
     torch.manual_seed(0)
     config = transformers.BertConfig(vocab_size=len(tokenizer))
     return hs.load(transformers.BertModel(config, add_pooling_layer=False).eval(), tokenizer)
-
-
-def windows_of(scope: hs.Scope, texts: int, tokens: int) -> list[Unit]:
-    text = hs.sample_text()
-    while True:
-        units = read_units(0, Document(text, "sample"), scope.tokenizer, tokens, "en")
-        if len(units) > texts:
-            return units[:texts]
-        text += "\n" + hs.sample_text()
 
 
 def ids_of(units: list[Unit]) -> torch.Tensor:

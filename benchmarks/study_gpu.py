@@ -8,51 +8,24 @@ attention weights, makes every similarity matrix with torch on the GPU and takes
 """
 
 import argparse
-import re
 import statistics
-import sys
 import time
-import types
 
+import bare_machine  # noqa: F401
 import numpy as np
 import torch
-
-try:
-    import numba  # noqa: F401
-except (
-    ImportError
-):  # a machine with a GPU but no numba: what little is not a kernel runs uncompiled
-    sys.modules["numba"] = types.SimpleNamespace(njit=lambda **_: lambda function: function)
-
-try:
-    import sentencex  # noqa: F401
-except ImportError:  # the measures do not care where exactly sentences end
-    sys.modules["sentencex"] = types.SimpleNamespace(
-        segment=lambda _, text: re.findall(r"[^.!?]+[.!?]*\s*", text)
-    )
-
 import transformers
+from windows import windows_of
 
 import headscope as hs
 from headscope.capture import capture
-from headscope.corpus import Document
 from headscope.measures import repetition, size
 from headscope.pairs import TokenBatch, cuda, quantile
 from headscope.specimen import FOLDER
 from headscope.study.observe import Kind, Observer
 from headscope.study.sums import Chunked, Totals
-from headscope.study.units import read_units
 
 KINDS = [Kind("raw", "kept"), Kind("raw", "left_out")]
-
-
-def windows(scope, texts, tokens):
-    text = hs.sample_text()
-    while True:
-        units = read_units(0, Document(text, "sample"), scope.tokenizer, tokens, "en")
-        if len(units) > texts:
-            return units[:texts]
-        text += "\n" + hs.sample_text()
 
 
 def base(device):
@@ -72,7 +45,7 @@ def agree():
     seen = {}
     for device in ("cpu", "cuda"):
         scope = hs.load(device=device)
-        units = windows(scope, 2, 40)
+        units = windows_of(scope, 2, 40)
         seen[device] = Observer(scope, KINDS, [quantile(0.05)], 0, False).see(units, "real")
     worst = {}
     for one, other in zip(seen["cpu"][1], seen["cuda"][1], strict=True):
@@ -116,7 +89,7 @@ def main():
     print(torch.cuda.get_device_name(), torch.__version__, transformers.__version__, flush=True)
     agree()
     scope = base("cuda")
-    units = windows(scope, given.texts, given.tokens)
+    units = windows_of(scope, given.texts, given.tokens)
     ids, backbone, total = ids_of(scope, units), scope.loaded.backbone, Totals(200, 0)
     observers = {kinds: Observer(scope, KINDS[:kinds], [quantile()], 0, False) for kinds in (1, 2)}
 

@@ -12,7 +12,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
@@ -176,13 +176,9 @@ def _observed(
     **kwargs: Any,
 ) -> Any:
     """Call the model's attention function and show its result to every open capture."""
-    if query.is_cuda:
-        with _Normaliser() as normaliser:  # type: ignore[no-untyped-call]
-            output, *rest = function(module, query, key, value, attention_mask, **kwargs)
-        found = normaliser.found
-    else:
+    rows = _Normaliser() if query.is_cuda else None  # type: ignore[no-untyped-call]
+    with rows or nullcontext():
         output, *rest = function(module, query, key, value, attention_mask, **kwargs)
-        found = None
 
     def attend(values: Tensor, rows: slice) -> Tensor:
         some, mask, options = query, attention_mask, kwargs
@@ -199,7 +195,7 @@ def _observed(
         mask=attention_mask,
         scaling=kwargs.get("scaling"),
         attend=attend,
-        normaliser=found,
+        normaliser=None if rows is None else rows.found,
     )
     before = z = output.transpose(1, 2)  # (batch, heads, tokens, head size)
     for opened in _open.get():
@@ -209,7 +205,7 @@ def _observed(
 
 
 class _Normaliser(TorchDispatchMode):
-    """Keeps what attention kernels can make besides the head vectors: log Σ exp of every row.
+    """Keeps what attention kernels on a GPU make besides the head vectors: log Σ exp of every row.
 
     Those of cuDNN and xFormers make it when asked to, and the same head vectors bit for bit.
     """

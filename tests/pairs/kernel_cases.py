@@ -76,6 +76,16 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
     assert_agree(*both(z, tokens, [quantile(0.01)]))
 
 
+def test_short_texts_need_nothing_done_again(monkeypatch):
+    rng = np.random.default_rng(6)
+    tokens = [some_tokens(rng, n) for n in (20, 60, 80, 90)]
+    z = torch.from_numpy(rng.normal(size=(4, 1, 90, 16))).float().to(DEVICE)
+    again = []
+    monkeypatch.setattr(cuda, "_redo", lambda *_: again.append(1))
+    pair_statistics(z, tokens, quantile(0.01), backend="cuda")
+    assert not again
+
+
 def test_kernels_refuse_what_is_not_finite_and_do_not_look_at_padding():
     rng = np.random.default_rng(4)
     tokens = [some_tokens(rng, 30), some_tokens(rng, 20)]

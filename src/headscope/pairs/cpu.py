@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headscope.pairs import passes
+from headscope.pairs import passes, short_texts
 from headscope.pairs.assemble import (
     COUNTERS,
     HighNumbers,
@@ -189,7 +189,7 @@ def _together(
     panels = room(count * size**2).view(count, size, size)
     torch.bmm(vectors, vectors.mT, out=panels)
     at, number = (b, slice(h, h + count)), min(top, text.count)
-    passes.quantiles_of_heads(
+    short_texts.add_heads(
         panels.numpy(),
         text.left_out,
         numbers.shift[at],

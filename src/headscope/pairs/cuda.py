@@ -134,7 +134,8 @@ def start(
         batch, tuple(rules), reading, special, layer, vectors, sums, ranks, high, best, checks
     )
     most = max([top, *(_most(rule, max(text.counts)) for rule in rules)])
-    _list_and_count(pending, min(5 * most // 2 + 4096, max(text.counts) + 1))
+    # Room for two and a half times what is wanted, and never more than twice what there is.
+    _list_and_count(pending, min(5 * most // 2 + 4096, 2 * max(text.counts) + 64))
     return pending
 
 

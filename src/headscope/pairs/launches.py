@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from headscope.pairs import kernels, search_kernels
+from headscope.pairs import list_kernels, search_kernels, sum_kernels
 from headscope.pairs.layer import BINS, Layer, TextTensors
 from headscope.pairs.tiles import LEVELS
 
@@ -34,7 +34,7 @@ def measure(z: Tensor, text: TextTensors) -> Layer:
     layer = Layer(z, heads, text, largest, shift, scale)
     D = layer.shape["D"]
     out = (largest, shift, scale)
-    kernels.measure[(len(heads),)](
+    sum_kernels.measure[(len(heads),)](
         z, text.kept, text.pairs, *out, *layer.vectors, T=max(16, 8192 // D), D=D, num_warps=8
     )
     return layer
@@ -73,7 +73,7 @@ def add_up(layer: Layer) -> Sums:
     extremes, related, repeated = (
         layer.new(sum(sizes)).view(-1).split([layer.number * size for size in sizes])
     )
-    kernels.add_up[(blocks, number)](
+    sum_kernels.add_up[(blocks, number)](
         layer.z,
         layer.heads,
         text.kept,
@@ -87,7 +87,7 @@ def add_up(layer: Layer) -> Sums:
         **{**layer.shape, **ADD_UP},
     )
     few = {**layer.shape, "num_stages": 1}
-    kernels.relate[(blocks, number)](
+    sum_kernels.relate[(blocks, number)](
         layer.z,
         layer.heads,
         text.kept,
@@ -102,7 +102,7 @@ def add_up(layer: Layer) -> Sums:
         **few,
     )
     if repeats:
-        kernels.repeat[(repeats, number)](
+        sum_kernels.repeat[(repeats, number)](
             layer.z,
             layer.heads,
             text.order,
@@ -117,7 +117,7 @@ def add_up(layer: Layer) -> Sums:
         )
     binned = by_distance.double() @ text.bin_members  # (BH, 2, BINS)
     sums = Sums(binned, layer.new(6, dtype=torch.float64), layer.new())
-    kernels.finish[(layer.number,)](
+    sum_kernels.finish[(layer.number,)](
         binned,
         related,
         repeated,
@@ -156,7 +156,7 @@ def place_edges(layer: Layer, ranks: Tensor, capacity: int) -> Edges:
     """Choose edges by a sample, so that lists hold a little more than the given ranks (B,)."""
     text = layer.text
     levels = torch.zeros(layer.number, LEVELS, dtype=torch.int32, device=layer.z.device)
-    kernels.sample[(text.blocks, layer.number)](
+    list_kernels.sample[(text.blocks, layer.number)](
         layer.z,
         text.kept,
         text.lengths,
@@ -170,7 +170,7 @@ def place_edges(layer: Layer, ranks: Tensor, capacity: int) -> Edges:
         **{**layer.shape, "num_stages": 1},
     )
     edges = Edges(layer.new(), layer.new(dtype=torch.int32))
-    kernels.place_edges[(layer.number,)](
+    list_kernels.place_edges[(layer.number,)](
         levels,
         ranks,
         text.pairs,
@@ -268,7 +268,7 @@ class Lists:
         self.found.zero_()
         if blocks is None:
             blocks = text.blocks
-        kernels.collect[(blocks, len(layer.heads))](
+        list_kernels.collect[(blocks, len(layer.heads))](
             layer.z,
             layer.heads,
             text.kept,

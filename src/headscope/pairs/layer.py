@@ -65,7 +65,7 @@ class TextTensors:
         self.pairs = there(np.array(self.counts, np.float64))  # (B,)
         bins = distance_bin(np.arange(size)).astype(np.int32)  # (S,)
         self.bins = there(bins)
-        # Sums at delta T + n, and below: at delta T + n - T, by bin; see `kernels.add_up`.
+        # Sums at delta T + n, and below: at delta T + n - T, by bin; see `sum_kernels.add_up`.
         at = np.arange(self.blocks * tile)
         distance = np.concatenate([at, at - tile])
         real = (distance > 0) & (distance < size)
