@@ -15,7 +15,7 @@ import time
 import bare_machine  # noqa: F401
 import numpy as np
 import torch
-from agreement import assert_agree, assert_same_bits, some_tokens, undecided
+from agreement import assert_agree, assert_same_bits, some_tokens, typed, undecided
 
 from headscope.pairs import nearest, pair_statistics, peak, quantile, reference, sigma
 from headscope.pairs.attention import attention_statistics
@@ -41,6 +41,7 @@ def run(name, check):
 
 
 def both(z, tokens, rules, **settings):
+    tokens = typed(tokens)
     want = pair_statistics(z.double().cpu(), tokens, rules, backend="reference", **settings)
     return want, pair_statistics(z, tokens, rules, backend="cuda", **settings)
 

@@ -19,10 +19,11 @@ from windows import windows_of
 
 import headscope as hs
 from headscope.capture import capture
-from headscope.measures import repetition, size
-from headscope.pairs import TokenBatch, cuda, quantile
+from headscope.measures import anchor, repetition, size
+from headscope.pairs import TokenBatch, pair_statistics, quantile, start_pair_statistics
+from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER
-from headscope.study.observe import Kind, Observer
+from headscope.study.observe import CLASSES, Kind, Observer
 from headscope.study.sums import Chunked, Totals
 
 KINDS = [Kind("raw", "kept"), Kind("raw", "left_out")]
@@ -104,6 +105,8 @@ def main():
             total.see_attention("real", places, attention, chunk)
             for seen in pairs:
                 total.see_pairs("real", places, seen, chunk)
+                total.see_types(len(scope.tokenizer), seen)
+            total.close(units, chunk, len(scope.tokenizer))
 
     eager = base("cuda").model
     eager.set_attn_implementation("eager")
@@ -111,7 +114,8 @@ def main():
         "plain forward": plain,
         "seen, one setting of special tokens": lambda: study(1, False),
         "seen, special tokens kept and left out": lambda: study(2, False),
-        "seen and summed up, both": lambda: study(2, True),
+        "whole study, one setting": lambda: study(1, True),
+        "whole study, both": lambda: study(2, True),
         "everyday (transformers + torch)": lambda: everyday(eager, ids),
     }
     times = {name: [] for name in ways}
@@ -137,25 +141,32 @@ def parts(scope, units):
     with torch.no_grad(), capture(scope.loaded.backbone, seen.append):
         scope.loaded.backbone(input_ids=ids_of(scope, units))
     z = seen[6].z
-    batch = TokenBatch(unit.marks for unit in units)
-    kept = [torch.from_numpy(np.stack(batch.kept(s))).cuda() for s in ("kept", "left_out")]
-    drawn = [repetition.couples(unit, 0) for unit in units]
-    top = quantile().number(len(units[0]) * (len(units[0]) - 1) // 2)
+    plain = TokenBatch(unit.marks for unit in units)
+    batch = TokenBatch(plain.texts, [anchor.types_of(unit) for unit in units])
+    kept = [np.stack(batch.kept(s)) for s in ("kept", "left_out")]
+    members = size.Members.of(kept, z.device)
+    places = torch.from_numpy(np.stack([repetition.couples(unit, 0) for unit in units])).cuda()
+    classes = [unit.tokens.classes.astype(np.int32) for unit in units]
+    attention = {"number_of_classes": CLASSES, "normaliser": seen[6].normaliser}
     steps = {
-        "vector statistics": lambda: size.vector_statistics(z, kept),
-        "detection": lambda: repetition.detection(z.float(), drawn),
-        "pairs": lambda: cuda.start(z, batch, (quantile(),)).result(),
-        "pairs, all high ones listed": lambda: cuda.start(
-            z, batch, (quantile(),), top=top
-        ).result(),
+        "vector statistics, both settings": lambda: size.vector_statistics(z, members),
+        "detection": lambda: repetition.detection(z.float(), places),
+        "attention": lambda: attention_statistics(
+            seen[6].q, seen[6].k, batch, classes, **attention
+        ),
+        "pairs": lambda: pair_statistics(z, plain, quantile()),
+        "pairs and anchors": lambda: pair_statistics(z, batch, quantile()),
+        "pairs and anchors, launched only": lambda: start_pair_statistics(z, batch, quantile()),
     }
     for name, step in steps.items():
         step()
         torch.cuda.synchronize()
         begun = time.perf_counter()
         step()
+        launched = (time.perf_counter() - begun) * 1e3
         torch.cuda.synchronize()
-        print(f"one layer, {name}: {(time.perf_counter() - begun) * 1e3:.1f} ms", flush=True)
+        whole = (time.perf_counter() - begun) * 1e3
+        print(f"one layer, {name}: {whole:.1f} ms, {launched:.1f} of them the host's", flush=True)
 
 
 if __name__ == "__main__":

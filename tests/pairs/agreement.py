@@ -4,7 +4,16 @@ import dataclasses
 
 import numpy as np
 
-from headscope.pairs import ChancePairs, Nearest, PairTokens, Quantile, TopPairs, reference
+from headscope.pairs import (
+    Anchors,
+    ChancePairs,
+    Nearest,
+    PairTokens,
+    Quantile,
+    TokenBatch,
+    TopPairs,
+    reference,
+)
 
 
 def some_tokens(rng, size, *, one_sentence=False, types=12):
@@ -17,6 +26,12 @@ def some_tokens(rng, size, *, one_sentence=False, types=12):
     return PairTokens(np.where(special, -1, sentence), ids, np.where(special, -1, words), special)
 
 
+def typed(tokens):
+    """The same tokens, with their ids and pairs of neighbouring ids as types."""
+    tokens = list(tokens)
+    return TokenBatch(tokens, [np.stack([text.ids, text.ids // 2]) for text in tokens])
+
+
 def fields_of(statistics, name=""):
     """Every array of a result, with its name."""
     for field in dataclasses.fields(statistics):
@@ -26,7 +41,7 @@ def fields_of(statistics, name=""):
         elif isinstance(value, tuple):
             for n, each in enumerate(value):
                 yield from fields_of(each, f"{name}{field.name}[{n}].")
-        elif isinstance(value, ChancePairs | TopPairs):
+        elif isinstance(value, ChancePairs | TopPairs | Anchors):
             yield from fields_of(value, f"{name}{field.name}.")
 
 

@@ -13,8 +13,9 @@ if os.environ.get("TRITON_INTERPRET") == "1":
 import numpy as np
 import pytest
 import torch
-from agreement import assert_agree, assert_same_bits, some_tokens
+from agreement import assert_agree, assert_same_bits, some_tokens, typed
 
+from headscope.measures.spectrum_kernels import eigenvalues
 from headscope.pairs import cuda, nearest, pair_statistics, peak, quantile, sigma
 from headscope.pairs.attention import attention_statistics
 from headscope.pairs.vectors import NotFiniteError
@@ -29,6 +30,7 @@ def whole_numbers(rng, shape):
 
 
 def both(z, tokens, rules, **options):
+    tokens = typed(tokens)
     want = pair_statistics(z, tokens, rules, backend="reference", **options)
     return want, pair_statistics(z, tokens, rules, backend="cuda", **options)
 
@@ -127,3 +129,15 @@ def test_texts_too_long_for_the_kernels_are_refused():
     tokens = [some_tokens(np.random.default_rng(0), 50_000)]
     with pytest.raises(ValueError, match="up to 46340 tokens, not 50000"):
         pair_statistics(torch.zeros(1, 1, 50_000, 1), tokens, quantile(), backend="cuda")
+
+
+@pytest.mark.parametrize("d", [1, 2, 16, 24, 64])
+def test_eigenvalues_are_those_of_lapack(d):
+    rng = np.random.default_rng(d)
+    vectors = torch.from_numpy(rng.normal(size=(3, 2, 12, d))).float() * 10.0 ** -torch.arange(d)
+    vectors[0, 0] = 0  # no direction at all
+    matrices = vectors.mT @ vectors
+    found = eigenvalues(matrices.to(DEVICE)).cpu()
+    trace = matrices.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None]
+    want = torch.linalg.eigvalsh((matrices / trace.clamp(min=1e-30)).double())
+    assert float((found - want).abs().max()) < 1e-6

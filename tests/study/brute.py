@@ -182,10 +182,11 @@ def focus(texts) -> dict[str, tuple[float, float | None]]:
 
 
 def leading_type(text: Text, types: list) -> tuple[object, float]:
-    """The type with most ends of high pairs, the first of equals, and its share."""
+    """The type with most ends of high pairs, of equals the first in the text, and its share."""
     counts = Counter(types[end] for pair in text.high for end in pair)
     most = max(counts.values())
-    return min(kind for kind, count in counts.items() if count == most), most / (2 * len(text.high))
+    leader = next(kind for kind in types if counts[kind] == most)
+    return leader, most / (2 * len(text.high))
 
 
 def surroundings(text: Text, types: list, anchor: object) -> tuple[float, float]:

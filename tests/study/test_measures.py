@@ -3,6 +3,7 @@
 import brute
 import numpy as np
 import pytest
+import torch
 
 import headscope as hs
 from headscope.capture import HeadOutputs
@@ -141,7 +142,9 @@ def test_detection_is_the_area_under_the_curve(tiny, units):
     estimates = np.mean(
         [
             [
-                repetition.detection(layer[None].float(), [repetition.couples(unit, seed)])[0]
+                repetition.detection(
+                    layer[None].float(), torch.from_numpy(repetition.couples(unit, seed))[None]
+                )[0].numpy()
                 for layer in vectors
             ]
             for seed in range(60)
@@ -244,12 +247,17 @@ def test_shuffling_keeps_the_tokens_and_the_sentence_lengths(units):
     assert shuffled(unit, seed=1).marks.ids.tolist() == moved.marks.ids.tolist()
 
 
-def test_surroundings_are_left_out_where_pairs_are_not_known(tiny, units):
-    seen_by = Observer(tiny, [Kind()], [peak(0.5)], seed=0, nulls=False)
+def test_surroundings_are_known_for_every_rule(tiny, units):
+    seen_by = Observer(tiny, [Kind()], [quantile(SHARE), peak(0.5)], seed=0, nulls=False)
     totals = added(seen_by, [[unit] for unit in units[:2]])
-    key = next(key for key in totals.sums if key.measure == "anchor")
-    assert np.isnan(quantities(totals, key)["word_surroundings"].value[0]).all()
-    assert np.isfinite(quantities(totals, key)["word_share"].value[0]).all()
+    by_rule = [
+        quantities(totals, key)["word_surroundings"].value[0]
+        for key in totals.sums
+        if key.measure == "anchor"
+    ]
+    assert len(by_rule) == 2
+    assert all(((value > 0) & (value <= 1)).all() for value in by_rule)
+    assert (by_rule[0] != by_rule[1]).any()
 
 
 def test_scattered_pairs_are_those_outside_the_squares_on_the_diagonal(tiny, units):

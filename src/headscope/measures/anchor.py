@@ -1,7 +1,8 @@
 """Anchor: the one type that a head's high pairs of a text gather around.
 
 Count types (token ids, or words with their pieces joined) over both ends of the high pairs of a
-text. The *anchor* of a head in the text is the type with the largest count.
+text. The *anchor* of a head in the text is the type with the largest count; of equals, the one that
+comes first in the text.
 
     share          count of the anchor / ends
                    chance: as many ends drawn by the frequency of types in the text
@@ -12,140 +13,120 @@ text. The *anchor* of a head in the text is the type with the largest count.
                    chance: the anchors of the drawn counts
 
 Each is averaged over texts. Counts are drawn as independent Poisson numbers over the 16 most
-frequent types of a text, seeded by the text. `surroundings` needs the pairs themselves, which are
-there for quantile rules up to the study's own.
+frequent types of a text, seeded by the text. The pair statistics find the anchors themselves.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.pairs import Quantile
+from headscope.pairs.batch import first_places
+from headscope.pairs.compiled import exact
+from headscope.pairs.tokens import AROUND
+from headscope.pairs.workers import in_parallel
 from headscope.study.units import Unit
 
 KINDS = ("token", "word")
-AROUND = 2
 DRAWN_TYPES = 16
 PER_TEXT = ("share", "uniqueness_in_layer", "uniqueness_in_model")
 
 
-def type_numbers(unit: Unit, kind: str) -> NDArray[np.int64]:
-    """A number for each token, equal where the types are equal."""
-    if kind == "token":
-        return unit.tokens.ids
-    words = [word.casefold() for word in unit.tokens.word_texts]
-    return np.unique(words, return_inverse=True)[1]
-
-
-def counts_by_type(
-    taking_part: Values, numbers: NDArray[np.int64]
-) -> tuple[Values, NDArray[np.int64]]:
-    """Counts (layers, heads, types) from counts by place (layers, heads, tokens), and the types."""
-    order = np.argsort(numbers, kind="stable")
-    types, starts = np.unique(numbers[order], return_index=True)
-    return np.add.reduceat(taking_part[..., order], starts, axis=-1), types
+def types_of(unit: Unit) -> NDArray[np.int64]:
+    """Numbers (kinds, tokens) that are equal where the types of each of `KINDS` are equal."""
+    tokens = unit.tokens
+    # A special token is a word of its own, which the numbers of words leave out.
+    return np.stack([tokens.ids, np.where(tokens.special, -1 - tokens.ids, tokens.word_types)])
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:
     """Contributions of each text."""
-    taking_part, count = seen.high("taking_part"), seen.high("count")
-    rows = [
-        _text(seen, place, taking_part[place, ..., : len(unit)], count[place])
-        for place, unit in enumerate(seen.units)
-    ]
-    return {name: on_grid(np.stack([row[name] for row in rows])) for name in rows[0]}
+    count = seen.high("count")  # (texts, layers, heads)
+    some = (count > 0).astype(np.float64)
+    types = [first_places(types_of(unit)) for unit in seen.units]
+    kept = [unit.marks.kept(seen.layers[0].special) for unit in seen.units]
+    leaders, ends, around = (seen.anchors(name) for name in ("place", "ends", "around"))
+    found = {"texts": some}
+    for number, kind in enumerate(KINDS):
+        drawn_leaders, drawn_ends = _drawn(seen, number, types, kept, count)
+        for name, leader, most in (
+            ("", leaders[..., number], ends[..., number]),
+            ("_chance", drawn_leaders, np.minimum(drawn_ends, 2 * count)),
+        ):
+            found[f"{kind}_share{name}"] = ratio(most, 2 * count, 0.0)
+            found[f"{kind}_uniqueness_in_layer{name}"] = some / _fellows(leader)
+            everyone = _fellows(leader.reshape(len(leader), -1)).reshape(leader.shape)
+            found[f"{kind}_uniqueness_in_model{name}"] = some / everyone
+        members = np.stack(
+            [
+                _kept_near(own[number], keep)[leader]
+                for own, keep, leader in zip(types, kept, leaders[..., number], strict=True)
+            ]
+        )
+        sizes = np.array([keep.sum() for keep in kept])[:, None, None]
+        found[f"{kind}_surroundings"] = ratio(around[..., number], count, 0.0)
+        found[f"{kind}_surroundings_chance"] = some * _pairs_touching(members, sizes)
+    return {name: on_grid(value) for name, value in found.items()}
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:
     """Quantities from sums."""
-    found = {}
-    for kind in KINDS:
-        for name in PER_TEXT:
-            key = f"{kind}_{name}"
-            value, chance = sums[key], sums[f"{key}_chance"]
-            found[key] = Quantity(ratio(value, sums["texts"]), ratio(chance, sums["texts"]))
-        key = f"{kind}_surroundings"
-        found[key] = Quantity(
-            ratio(sums[key], sums["paired_texts"]),
-            ratio(sums[f"{key}_chance"], sums["paired_texts"]),
+    return {
+        f"{kind}_{name}": Quantity(
+            ratio(sums[f"{kind}_{name}"], sums["texts"]),
+            ratio(sums[f"{kind}_{name}_chance"], sums["texts"]),
         )
-    return found
-
-
-def _text(seen: SeenPairs, place: int, taking_part: Values, count: Values) -> dict[str, Values]:
-    """Contributions of one text, each (layers, heads)."""
-    unit, some = seen.units[place], (count > 0).astype(np.float64)
-    kept = unit.marks.kept(seen.layers[0].special)
-    pairs = _pairs(seen, place, unit)
-    found: dict[str, Values] = {
-        "texts": some,
-        "paired_texts": some * (pairs is not None),
+        for kind in KINDS
+        for name in (*PER_TEXT, "surroundings")
     }
-    for kind in KINDS:
-        numbers = type_numbers(unit, kind)
-        counts, types = counts_by_type(taking_part, numbers)
-        anchor = counts.argmax(-1)  # (layers, heads), the first of equals
-        drawn = _drawn(seen, unit, kind, numbers[kept], count)
-        for name, leaders, most in (
-            ("", anchor, counts.max(-1)),
-            ("_chance", drawn.argmax(-1), np.minimum(drawn.max(-1), 2 * count)),
-        ):
-            found[f"{kind}_share{name}"] = ratio(most, 2 * count, 0.0)
-            found[f"{kind}_uniqueness_in_layer{name}"] = some / _fellows(leaders)
-            everyone = _fellows(leaders.reshape(1, -1)).reshape(leaders.shape)
-            found[f"{kind}_uniqueness_in_model{name}"] = some / everyone
-        near = _near(numbers, types)[anchor]  # (layers, heads, tokens)
-        around, chance = np.zeros_like(count), np.zeros_like(count)
-        if pairs is not None:
-            ends = [np.take_along_axis(near, end, -1) for end in pairs]
-            around = (ends[0] | ends[1]).mean(-1)
-            chance = _pairs_touching((near & kept).sum(-1), int(kept.sum()))
-        found[f"{kind}_surroundings"] = around * some
-        found[f"{kind}_surroundings_chance"] = chance * some
-    return found
-
-
-def _pairs(seen: SeenPairs, place: int, unit: Unit) -> tuple[NDArray[np.int64], ...] | None:
-    """Both ends (layers, heads, pairs) of the high pairs of a text, where they are known."""
-    rule = seen.layers[0].high[seen.rule].rule
-    everything = int(seen.layers[0].chance.count[place])
-    if not isinstance(rule, Quantile) or not everything:
-        return None
-    number = rule.number(everything)
-    tops = [layer.top for layer in seen.layers]
-    if any(top is None or top.first.shape[-1] < number for top in tops):
-        return None
-    ends = ("first", "second")
-    return tuple(np.stack([getattr(t, end)[place, :, :number] for t in tops]) for end in ends)
 
 
 def _drawn(
-    seen: SeenPairs, unit: Unit, kind: str, numbers: NDArray[np.int64], count: Values
-) -> Values:
-    """Counts (layers, heads, types) of as many ends drawn by frequency."""
-    frequency = np.sort(np.unique(numbers, return_counts=True)[1])[::-1][:DRAWN_TYPES]
-    mean = 2 * count[..., None] * frequency / max(len(numbers), 1)
-    random = unit.random(seen.seed, f"anchor {kind}")
-    return random.poisson(mean).astype(np.float64)
+    seen: SeenPairs,
+    kind: int,
+    types: list[NDArray[np.int32]],
+    kept: list[NDArray[np.bool_]],
+    count: Values,
+) -> tuple[NDArray[np.int64], Values]:
+    """The leader and its ends (texts, layers, heads), of as many ends drawn by frequency."""
+    leaders, ends = np.zeros(count.shape, np.int64), np.zeros(count.shape)
+
+    def draw(text: int) -> None:
+        occurrences = np.bincount(types[text][kind, kept[text]], minlength=1)
+        frequency = np.sort(occurrences[occurrences > 0])[::-1][:DRAWN_TYPES]
+        if len(frequency):
+            mean = 2 * count[text, ..., None] * frequency / int(kept[text].sum())
+            random = seen.units[text].random(seen.seed, f"anchor {KINDS[kind]}")
+            numbers = random.poisson(mean)
+            leaders[text], ends[text] = numbers.argmax(-1), numbers.max(-1)
+
+    in_parallel(draw, ((text,) for text in range(len(types))))
+    return leaders, ends
 
 
 def _fellows(leaders: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many heads of a row (rows, heads) have the same leader, the head itself included."""
-    fellows: NDArray[np.int64] = (leaders[:, :, None] == leaders[:, None, :]).sum(-1)
+    """How many heads of a row (…, heads) have the same leader, the head itself included."""
+    rows = leaders.reshape(-1, leaders.shape[-1]) + 1
+    key = rows + (rows.max(initial=0) + 1) * np.arange(len(rows))[:, None]
+    fellows: NDArray[np.int64] = np.bincount(key.ravel())[key].reshape(leaders.shape)
     return fellows
 
 
-def _near(numbers: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each type (types, tokens): which places are within reach of an occurrence."""
-    here: NDArray[np.bool_] = numbers[None, :] == types[:, None]
-    near = here.copy()
-    for step in range(1, AROUND + 1):
-        near[:, step:] |= here[:, :-step]
-        near[:, :-step] |= here[:, step:]
+@exact
+def _kept_near(types: Any, kept: Any) -> Any:
+    """How many kept places are near a type, at the place where the type first occurs (tokens,)."""
+    size = len(types)
+    near, next_place = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for s in range(size):
+        own = types[s]
+        for place in range(max(s - AROUND, next_place[own]), min(s + AROUND + 1, size)):
+            near[own] += kept[place]
+        next_place[own] = s + AROUND + 1
     return near
 
 
-def _pairs_touching(members: NDArray[np.int64], size: int) -> Values:
+def _pairs_touching(members: NDArray[np.int64], size: NDArray[np.int64]) -> Values:
     """Share of the pairs of `size` places that have an end among `members` of them."""
     outside = size - members
     return 1 - ratio(outside * (outside - 1), size * (size - 1), 0.0)

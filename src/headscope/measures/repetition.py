@@ -8,7 +8,6 @@
 The AUC of a text is estimated from `COUPLES` seeded couples of one pair of each kind.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,20 +45,19 @@ def couples(unit: Unit, seed: int) -> NDArray[np.int64]:
     return found
 
 
-def detection(vectors: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
+def detection(vectors: Tensor, places: Tensor) -> Tensor:
     """How often repeated pairs win (texts, heads); NaN for a text without repetition.
 
     vectors: read vectors (texts, heads, tokens, d), whose scalar products are C.
+    places: of `couples` (texts, 4, couples), where the vectors are.
     """
-    places = np.stack(drawn)  # (texts, 4, couples)
     if vectors.is_cuda:
-        wins = _wins_on_device(vectors, torch.from_numpy(places).to(vectors.device))
+        wins = _wins_on_device(vectors, places)
     else:
-        wins = np.zeros(vectors.shape[:2])
-        _wins(vectors.contiguous().numpy(), places, wins)
-    none = places.min(axis=(1, 2), keepdims=True)[..., 0] < 0  # (texts, 1)
-    found: Values = np.where(none, np.nan, wins / COUPLES)
-    return found
+        wins = torch.zeros(vectors.shape[:2], dtype=torch.float64)
+        _wins(vectors.contiguous().numpy(), places.numpy(), wins.numpy())
+    none = places.amin((1, 2))[:, None] < 0  # (texts, 1)
+    return torch.where(none, torch.nan, wins / COUPLES)
 
 
 @fast
@@ -79,7 +77,7 @@ def _wins(vectors: Any, places: Any, wins: Any) -> None:
                 wins[b, h] += 1.0 if repeated > other else 0.5 if repeated == other else 0.0
 
 
-def _wins_on_device(vectors: Tensor, places: Tensor) -> Values:
+def _wins_on_device(vectors: Tensor, places: Tensor) -> Tensor:
     """The same, (texts, heads), where the vectors are on a device."""
     index = places.clamp(min=0)[:, None, :, :, None]  # (texts, 1, 4, couples, 1)
     size = (*vectors.shape[:2], 4, COUPLES, vectors.shape[-1])
@@ -88,10 +86,7 @@ def _wins_on_device(vectors: Tensor, places: Tensor) -> Values:
         (ends[:, :, 0] * ends[:, :, 1]).sum(-1),
         (ends[:, :, 2] * ends[:, :, 3]).sum(-1),
     )
-    wins: Values = (
-        ((repeated > other).double() + (repeated == other).double() / 2).sum(-1).cpu().numpy()
-    )
-    return wins
+    return ((repeated > other).double() + (repeated == other).double() / 2).sum(-1)
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:

@@ -75,6 +75,10 @@ class SeenPairs:
         found = [getattr(layer.high[self.rule], name) for layer in self.layers]
         return np.stack(found, 1).astype(np.float64)
 
+    def anchors(self, name: str) -> npt.NDArray[np.int64]:
+        """One field of the anchors of high pairs: (texts, layers, heads, kinds)."""
+        return np.stack([getattr(layer.high[self.rule].anchors, name) for layer in self.layers], 1)
+
     def chance(self, name: str) -> Values:
         """One field of the text alone: (texts, 1, 1, …)."""
         found: Values = getattr(self.layers[0].chance, name)[:, None, None].astype(np.float64)

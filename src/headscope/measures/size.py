@@ -9,71 +9,77 @@ Each is computed for one text and averaged over texts; Z are the vectors of the 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.pairs.workers import in_parallel
+from headscope.measures.spectrum import eigenvalue_shares
 
 WITHOUT_UNIT = ("norm_spread", "common_mode", "effective_rank")
 
 
-def vector_statistics(z: Tensor, kept: Sequence[Tensor]) -> list[dict[str, Values]]:
-    """Statistics (texts, heads) of head vectors z (texts, heads, tokens, d).
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Which tokens count (texts, tokens), in each of several ways; made once for a batch."""
 
-    kept: for each way of counting tokens, which of them count (texts, tokens); padding does not.
-    """
-    always = torch.stack(list(kept)).all(0)  # (texts, tokens)
+    always: Tensor | None  # in every way; none where all tokens do
+    ways: tuple[tuple[Tensor, Tensor, Tensor | None, Tensor | None], ...]
+    # for each way: which tokens; how many (texts, 1); those not always there (texts, few) and
+    # which of these are real
+
+    @staticmethod
+    def of(kept: Sequence[NDArray[np.bool_]], device: torch.device) -> "Members":
+        """From masks (texts, tokens); padding counts in none."""
+        always = np.logical_and.reduce(list(kept))
+
+        def there(values: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+        ways = []
+        for each in kept:
+            count, more = np.maximum(each.sum(1, keepdims=True), 1.0), each & ~always
+            place = np.argsort(~more, axis=1, kind="stable")[:, : int(more.sum(1).max())]
+            real = np.take_along_axis(more, place, 1)
+            few = (there(place), there(real)) if place.size else (None, None)
+            ways.append((there(each), there(count), *few))
+        return Members(None if always.all() else there(always), tuple(ways))
+
+
+def vector_statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
+    """Statistics (texts, heads) of head vectors z (texts, heads, tokens, d), for each way."""
     z = z.float().contiguous()
-    vectors = z if bool(always.all()) else torch.where(always[:, None, :, None], z, 0.0)
+    vectors = z
+    if members.always is not None:
+        vectors = torch.where(members.always[:, None, :, None], z, 0.0)
     lengths = z.norm(dim=-1)  # (texts, heads, tokens)
     total, gram = vectors.sum(2), vectors.mT @ vectors  # (texts, heads, d), (texts, heads, d, d)
-    return [_statistics(z, lengths, total, gram, each, each & ~always) for each in kept]
-
-
-def _statistics(
-    z: Tensor, lengths: Tensor, total: Tensor, gram: Tensor, kept: Tensor, more: Tensor
-) -> dict[str, Values]:
-    """The statistics of the tokens that are kept, from sums over all of them but a few more."""
-    count = kept.sum(1).clamp(min=1)[:, None].double()  # (texts, 1)
-    most = int(more.sum(1).max())
-    if most:
-        place = more.byte().argsort(dim=1, descending=True, stable=True)[:, :most]  # (texts, most)
-        index = place[:, None, :, None].expand(-1, z.shape[1], -1, z.shape[3])
-        real = more.gather(1, place)[:, None, :, None]
-        others = torch.where(real, z.gather(2, index), 0.0)  # (texts, heads, most, d)
-        total, gram = total + others.sum(2), gram + others.mT @ others
-    lengths = torch.where(kept[:, None], lengths, 0.0)
-    norm = lengths.sum(-1, dtype=torch.float64) / count
-    variance = (lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
-    common = (total.double() / count[..., None]).norm(dim=-1)
-    energy = _eigenvalues(gram.cpu()).double().clamp(min=0)  # (texts, heads, d)
-    tiny = torch.finfo(torch.float64).tiny
-    shares = energy / energy.sum(-1, keepdim=True).clamp(min=tiny)
-    entropy = -torch.special.xlogy(shares, shares).sum(-1)
-    length = norm.clamp(min=tiny)
-    found = {
-        "norm": norm,
-        "norm_spread": variance.sqrt() / length,
-        "common_mode": common / length,
-        "effective_rank": entropy.exp(),
-    }
-    return {name: value.cpu().numpy() for name, value in found.items()}
-
-
-def _eigenvalues(matrices: Tensor) -> Tensor:
-    """Of symmetric matrices (texts, heads, d, d), a text at a time on every thread.
-
-    On the host: a GPU takes four times as long for many small matrices.
-    """
-    found = matrices.new_empty(matrices.shape[:-1])
-
-    def solve(text: int) -> None:
-        found[text] = torch.linalg.eigvalsh(matrices[text])
-
-    in_parallel(solve, ((text,) for text in range(len(matrices))))
+    found = []
+    for kept, count, place, real in members.ways:
+        own_total, own_gram = total, gram
+        if place is not None and real is not None:
+            index = place[:, None, :, None].expand(-1, z.shape[1], -1, z.shape[3])
+            others = torch.where(real[:, None, :, None], z.gather(2, index), 0.0)
+            own_total, own_gram = total + others.sum(2), gram + others.mT @ others
+        own_lengths = torch.where(kept[:, None], lengths, 0.0)
+        norm = own_lengths.sum(-1, dtype=torch.float64) / count
+        variance = (own_lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
+        common = (own_total.double() / count[..., None]).norm(dim=-1)
+        shares = eigenvalue_shares(own_gram)  # (texts, heads, d)
+        entropy = -torch.special.xlogy(shares, shares).sum(-1)
+        length = norm.clamp(min=torch.finfo(torch.float64).tiny)
+        found.append(
+            {
+                "norm": norm,
+                "norm_spread": variance.sqrt() / length,
+                "common_mode": common / length,
+                "effective_rank": entropy.exp(),
+            }
+        )
     return found
 
 

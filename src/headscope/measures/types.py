@@ -6,12 +6,16 @@ bears the name of the one with more than half of the occurrences there.
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.measures.seen import SeenPairs
+from headscope.pairs.compiled import exact
+from headscope.pairs.workers import in_parallel
 from headscope.study.units import Unit
 
 JOINED = 2**13
@@ -30,14 +34,6 @@ class TypeCounts:
         """Counts of nothing."""
         return cls(np.zeros((types, layers, heads), np.int64), np.zeros(types, np.int64))
 
-    def add(self, types: NDArray[np.int64], taking_part: NDArray[np.float64]) -> None:
-        """Count the ends (layers, heads, tokens) of one text whose tokens have these types."""
-        order = np.argsort(types, kind="stable")
-        there, starts, number = np.unique(types[order], return_index=True, return_counts=True)
-        ends = np.add.reduceat(taking_part[..., order], starts, axis=-1)  # (layers, heads, types)
-        self.ends[there] += np.moveaxis(ends, -1, 0).astype(np.int64)
-        self.occurrences[there] += number
-
     def vote(self, joined: dict[int, str]) -> None:
         """Let the joined words of one text vote for the names of their places."""
         for place, word in sorted(joined.items()):
@@ -46,6 +42,11 @@ class TypeCounts:
                 self.names[place] = (name, votes + 1)
             else:
                 self.names[place] = (name, votes - 1) if votes > 1 else (word, 1)
+
+
+@lru_cache(maxsize=2**16)
+def _joined_place(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode(), digest_size=4).digest()) % JOINED
 
 
 def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[int, str]]:
@@ -57,16 +58,34 @@ def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[in
     joined = {}
     for i in np.flatnonzero(~single):
         word = tokens.word_texts[i].casefold()
-        place = vocabulary + int.from_bytes(blake2b(word.encode(), digest_size=4).digest()) % JOINED
-        places[i], joined[place] = place, word
+        places[i] = vocabulary + _joined_place(word)
+        joined[int(places[i])] = word
     return places, joined
 
 
 def count_types(seen: SeenPairs, tokens: TypeCounts, words: TypeCounts) -> None:
     """Add what was seen of some texts to the counts by token and by word, but not their names."""
-    taking_part = seen.high("taking_part")
     vocabulary = len(tokens.occurrences)
-    for place, unit in enumerate(seen.units):
-        ends = taking_part[place, ..., : len(unit)]
-        tokens.add(unit.tokens.ids, ends)
-        words.add(word_places(unit, vocabulary)[0], ends)
+    by_word = [word_places(unit, vocabulary)[0] for unit in seen.units]
+    kinds = ((tokens, [unit.tokens.ids for unit in seen.units]), (words, by_word))
+    for counts, types in kinds:
+        np.add.at(counts.occurrences, np.concatenate(types), 1)
+        longest = max(len(each) for each in types)
+        numbers = np.stack([np.pad(t, (0, longest - len(t)), constant_values=-1) for t in types])
+
+        def add(layer: int, counts: TypeCounts, numbers: NDArray[np.int64]) -> None:
+            taking_part = seen.layers[layer].high[seen.rule].taking_part
+            _add_ends(taking_part, numbers, counts.ends[:, layer])
+
+        in_parallel(add, ((layer, counts, numbers) for layer in range(len(seen.layers))))
+
+
+@exact
+def _add_ends(taking_part: Any, numbers: Any, ends: Any) -> None:
+    """Add the ends (texts, heads, tokens) of tokens of these types to ends (types, heads)."""
+    texts, heads, _ = taking_part.shape
+    for b in range(texts):
+        for s in range(numbers.shape[1]):
+            if numbers[b, s] >= 0:
+                for h in range(heads):
+                    ends[numbers[b, s], h] += taking_part[b, h, s]

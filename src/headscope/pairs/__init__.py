@@ -5,10 +5,11 @@ other: `reference.py` (dense, obvious), `cpu.py` (torch and numba) and `cuda.py`
 numba and triton are imported when a statistic is first asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from headscope.pairs.batch import TokenBatch
+from headscope.pairs.later import at_once, done
 from headscope.pairs.rules import (
     Nearest,
     Peak,
@@ -21,13 +22,14 @@ from headscope.pairs.rules import (
     quantile,
     sigma,
 )
-from headscope.pairs.statistics import ChancePairs, HighPairs, PairStatistics, TopPairs
+from headscope.pairs.statistics import Anchors, ChancePairs, HighPairs, PairStatistics, TopPairs
 from headscope.pairs.tokens import PairTokens, Reading, Special, plain_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
+    "Anchors",
     "Backend",
     "ChancePairs",
     "HighPairs",
@@ -49,12 +51,13 @@ __all__ = [
     "plain_tokens",
     "quantile",
     "sigma",
+    "start_pair_statistics",
 ]
 
 Backend = Literal["auto", "reference", "cpu", "cuda"]
 
 
-def pair_statistics(
+def start_pair_statistics(
     z: "Tensor",
     tokens: TokenBatch | Sequence[PairTokens],
     rule: Rule | Sequence[Rule],
@@ -64,13 +67,13 @@ def pair_statistics(
     backend: Backend = "auto",
     top: int = 0,
     layer: str | None = None,
-) -> PairStatistics:
+) -> Callable[[], PairStatistics]:
     """Statistics of C = z zᵀ for every head of every text of a batch.
 
     z: head vectors (B, H, S, d), float32, bfloat16 or float16, of any strides; text b has
         `len(tokens[b])` tokens, and what lies behind them is padding and never read.
     tokens: one `PairTokens` a text; as a `TokenBatch` when the same texts come for many layers,
-        so that what depends on the text alone is counted once.
+        so that what depends on the text alone is counted once. With types, anchors are found.
     rule: which pairs are high; several rules cost little more than one.
     reading: the similarity: "raw" scalar product, "cosine", or "centred" (cosine about the mean).
     special: whether special tokens are "kept" or "left_out" (then no pair touches one).
@@ -82,6 +85,7 @@ def pair_statistics(
     `vectors.py`); pairs equal to a threshold are high. Results have the same bits on every run on
     one machine, and do not depend on padding or on what else is in the batch.
     Raises `NotFiniteError`, with the layer, head and text, for NaN or infinity in z.
+    `pair_statistics` returns them, `start_pair_statistics` a function that waits for them.
     """
     batch = tokens if isinstance(tokens, TokenBatch) else TokenBatch(tokens)
     rules = tuple(rule) if isinstance(rule, Sequence) else (rule,)
@@ -92,11 +96,16 @@ def pair_statistics(
         )
     chosen = backend if backend != "auto" else "cuda" if z.is_cuda else "cpu"
     if chosen == "cuda":
-        from headscope.pairs.cuda import pair_statistics as compute
-    elif chosen == "cpu":
+        from headscope.pairs.cuda import start
+
+        return start(z, batch, rules, reading=reading, special=special, top=top, layer=layer).result
+    if chosen == "cpu":
         from headscope.pairs.cpu import pair_statistics as compute
     elif chosen == "reference":
         from headscope.pairs.reference import pair_statistics as compute
     else:
         raise ValueError(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
-    return compute(z, batch, rules, reading=reading, special=special, top=top, layer=layer)
+    return done(compute(z, batch, rules, reading=reading, special=special, top=top, layer=layer))
+
+
+pair_statistics = at_once(start_pair_statistics)

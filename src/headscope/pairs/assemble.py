@@ -10,7 +10,7 @@ import numpy.typing as npt
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.chance import TextChance, chance_pairs, text_chance
 from headscope.pairs.rules import Nearest, Peak, Rule, Sigma
-from headscope.pairs.statistics import Counts, HighPairs, PairStatistics, TopPairs, Values
+from headscope.pairs.statistics import Anchors, Counts, HighPairs, PairStatistics, TopPairs, Values
 from headscope.pairs.tokens import Reading, Special
 
 # Places of the counters of high pairs.
@@ -28,6 +28,7 @@ class HighNumbers:
     expected: Values  # (B, H) inside one sentence, if only the distances were kept
     taking_part: Counts  # (B, H, S)
     sums: Values  # (B, H, 2) over related and unrelated high pairs
+    anchors: Anchors | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,7 @@ def assemble(
             related_sum=np.ldexp(counted.sums[..., 0], once),
             unrelated_sum=np.ldexp(counted.sums[..., 1], once),
             taking_part=counted.taking_part,
+            anchors=counted.anchors,
         )
 
     def true(value: Values, exponent: npt.NDArray[np.int32]) -> Values:

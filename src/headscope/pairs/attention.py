@@ -10,13 +10,14 @@ scores, and sinks (one extra score a head that takes mass from the row). Not sup
 queries and keys of different lengths (cross attention, a cache), and padding on the left.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headscope.pairs.batch import TokenBatch
+from headscope.pairs.later import at_once, done
 from headscope.pairs.statistics import Counts, Values
 from headscope.pairs.tokens import Ints, PairTokens
 
@@ -68,7 +69,7 @@ class Scores:
     """With a cap c, a score s becomes c·tanh(s / c)."""
 
 
-def attention_statistics(
+def start_attention_statistics(
     query: "Tensor",
     key: "Tensor",
     tokens: TokenBatch | Sequence[PairTokens],
@@ -84,7 +85,7 @@ def attention_statistics(
     normaliser: "Tensor | None" = None,
     backend: "Backend" = "auto",
     layer: str | None = None,
-) -> AttentionStatistics:
+) -> Callable[[], AttentionStatistics]:
     """Sums over the attention of every head of every text of a batch.
 
     query: (B, H, S, d); key: (B, G, S, d) with H a multiple of G; text b has `len(tokens[b])`
@@ -97,6 +98,7 @@ def attention_statistics(
 
     For vectors of 16 bits the cuda backend rounds weights to 11 bits before it sums them by class
     and by column, which is good to 5e-4; everything else is summed in float32 or better.
+    `attention_statistics` returns them, `start_attention_statistics` a function that waits.
     """
     batch = tokens if isinstance(tokens, TokenBatch) else TokenBatch(tokens)
     longest = max(batch.lengths, default=0)
@@ -123,12 +125,16 @@ def attention_statistics(
     )
     chosen = backend if backend != "auto" else "cuda" if query.is_cuda else "cpu"
     if chosen == "cuda":
-        from headscope.pairs import attention_cuda
+        from headscope.pairs.attention_cuda import start
 
-        options = (number_of_classes, scores, mask, sinks, layer, normaliser)
-        return attention_cuda.attention_statistics(query, key, batch, classes, *options)
+        return start(
+            query, key, batch, classes, number_of_classes, scores, mask, sinks, layer, normaliser
+        ).result
     if chosen == "cpu":
         from headscope.pairs.attention_cpu import attention_statistics as compute
     else:
         from headscope.pairs.attention_reference import attention_statistics as compute
-    return compute(query, key, batch, classes, number_of_classes, scores, mask, sinks, layer)
+    return done(compute(query, key, batch, classes, number_of_classes, scores, mask, sinks, layer))
+
+
+attention_statistics = at_once(start_attention_statistics)

@@ -70,23 +70,6 @@ class Pending:
         return from_sums(self.rows, mass, by_row.swapaxes(2, 3), columns.astype(np.float64))
 
 
-def attention_statistics(
-    query: Tensor,
-    key: Tensor,
-    batch: TokenBatch,
-    classes: Sequence[Ints],
-    number_of_classes: int,
-    scores: Scores,
-    mask: Tensor | None,
-    sinks: Tensor | None,
-    layer: str | None,
-    normaliser: Tensor | None = None,
-) -> AttentionStatistics:
-    """Sum up the attention of every head of every text, and wait for it."""
-    numbers = (number_of_classes, scores, mask, sinks, layer, normaliser)
-    return start(query, key, batch, classes, *numbers).result()
-
-
 def start(
     query: Tensor,
     key: Tensor,

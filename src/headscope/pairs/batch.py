@@ -4,7 +4,7 @@ Made once for a batch and used for every layer, so that what depends on the text
 and moved to a device only once.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -16,10 +16,17 @@ T = TypeVar("T")
 
 
 class TokenBatch:
-    """The tokens of several texts; results that depend on them alone are remembered."""
+    """The tokens of several texts; results that depend on them alone are remembered.
 
-    def __init__(self, texts: Iterable[PairTokens]) -> None:
+    types: for each text (kinds, tokens), numbers that are equal where two tokens are of one type;
+        with them, the anchors of high pairs are found.
+    """
+
+    def __init__(
+        self, texts: Iterable[PairTokens], types: Sequence[npt.NDArray[np.integer]] | None = None
+    ) -> None:
         self.texts = tuple(texts)
+        self.types = None if types is None else tuple(first_places(each) for each in types)
         self.lengths: npt.NDArray[np.int64] = np.array([len(text) for text in self.texts], np.int64)
         self._known: dict[Hashable, object] = {}
 
@@ -35,6 +42,15 @@ class TokenBatch:
     def kept(self, setting: Special) -> tuple[Bools, ...]:
         """Which tokens of each text take part."""
         return tuple(text.kept(setting) for text in self.texts)
+
+
+def first_places(types: npt.NDArray[np.integer]) -> Ints:
+    """Where the type of each token first occurs, from any numbers of types (kinds, tokens)."""
+    places = np.empty(types.shape, np.int32)
+    for kind, numbers in enumerate(types):
+        _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+        places[kind] = first[which]
+    return places
 
 
 def labels(numbers: Ints) -> Ints:

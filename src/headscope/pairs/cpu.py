@@ -28,8 +28,8 @@ from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.chance import TextChance
 from headscope.pairs.distances import DISTANCE_BINS, UPPER_DISTANCES
 from headscope.pairs.rules import Nearest, Quantile, Rule
-from headscope.pairs.statistics import PairStatistics, TopPairs
-from headscope.pairs.tokens import PairTokens, Reading, Special
+from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs
+from headscope.pairs.tokens import Ints, PairTokens, Reading, Special
 from headscope.pairs.vectors import read_vectors, refuse_not_finite
 from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
 
@@ -70,7 +70,9 @@ class Panels:
 class _Text:
     """The tokens of a text as the passes read them."""
 
-    def __init__(self, tokens: PairTokens, special: Special, chance: TextChance) -> None:
+    def __init__(
+        self, tokens: PairTokens, special: Special, chance: TextChance, types: Ints | None
+    ) -> None:
         kept = tokens.kept(special)
         self.count, self.inside_share = chance.count, chance.inside_share  # of pairs, (S,)
         self.members = torch.from_numpy(kept)  # (S,)
@@ -79,17 +81,19 @@ class _Text:
         self.ordinary = (~tokens.special).astype(np.float32)  # (S,)
         self.sentence, self.word = labels(tokens.sentences), labels(tokens.words)  # (S,)
         self.token = tokens.ids  # (S,)
+        self.types = np.empty((0, len(tokens)), np.int32) if types is None else types  # (K, S)
 
 
 def _texts(batch: TokenBatch, special: Special) -> list[_Text]:
-    chance = batch_chance(batch, special)
-    return [_Text(t, special, c) for t, c in zip(batch.texts, chance, strict=True)]
+    types = batch.types or [None] * len(batch)
+    together = zip(batch.texts, batch_chance(batch, special), types, strict=True)
+    return [_Text(tokens, special, chance, own) for tokens, chance, own in together]
 
 
 class _Numbers:
     """The arrays that the passes fill, for every text and head."""
 
-    def __init__(self, texts: int, heads: int, size: int, rules: int, top: int) -> None:
+    def __init__(self, texts: int, heads: int, size: int, rules: int, kinds: int, top: int) -> None:
         def floats(*shape: int) -> npt.NDArray[np.float64]:
             return np.zeros((texts, heads, *shape))
 
@@ -104,6 +108,8 @@ class _Numbers:
         self.counters, self.by_distance = counts(rules, COUNTERS), counts(rules, DISTANCE_BINS)
         self.expected, self.high_sums = floats(rules), floats(rules, 2)
         self.taking_part = counts(rules, size)
+        self.anchors = counts(rules, kinds, 3)
+        self.anchors[..., 0] = -1
         self.top = TopPairs(counts(top) - 1, counts(top) - 1, floats(top) + np.nan)
         self.finite = torch.ones(texts, heads, dtype=torch.bool)
 
@@ -116,6 +122,9 @@ class _Numbers:
             expected=self.expected[:, :, rule],
             taking_part=self.taking_part[:, :, rule],
             sums=self.high_sums[:, :, rule],
+            anchors=Anchors(*np.moveaxis(self.anchors[:, :, rule], -1, 0))
+            if self.anchors.shape[3]
+            else None,
         )
 
 
@@ -131,7 +140,8 @@ def pair_statistics(
 ) -> PairStatistics:
     """Compute every statistic of z (B, H, S, d) without ever holding more of C than a panel."""
     heads, size = z.shape[1], int(max(batch.lengths, default=0))
-    numbers = _Numbers(len(batch), heads, max(size, 1), len(rules), top)
+    kinds = len(batch.types[0]) if batch.types else 0
+    numbers = _Numbers(len(batch), heads, max(size, 1), len(rules), kinds, top)
     texts = batch.remember(("cpu", special), lambda: _texts(batch, special))
 
     def compute(b: int, h: int) -> None:
@@ -199,8 +209,9 @@ def _together(
         text.word,
         text.ordinary,
         text.inside_share,
+        text.types,
         UPPER_DISTANCES,
-        np.array([*ranks, max(number, 1)]),
+        np.array([*ranks, *([number] if number else [])]),
         COLLECTED,
         numbers.sums[at],
         numbers.squares[at],
@@ -212,6 +223,7 @@ def _together(
         numbers.expected[at],
         numbers.taking_part[at],
         numbers.high_sums[at],
+        numbers.anchors[at],
         number,
         numbers.top.first[at],
         numbers.top.second[at],
@@ -274,6 +286,11 @@ def _head(
             )
         passes.into_bins(by_distance, UPPER_DISTANCES, numbers.by_distance[at][n])
         numbers.expected[at][n] = by_distance @ text.inside_share
+        if len(text.types):
+            near = np.empty(size, np.uint8)  # (S,)
+            passes.find_anchors(counted[0], text.types, numbers.anchors[at][n], near)
+            for panel in panels:
+                passes.count_around(*panel, reach, near, numbers.anchors[at][n])
     if number:
         _find_top(panels, np.float32(values[number]), number, numbers.top, at)
 

@@ -8,7 +8,7 @@ thresholds are found bit by bit and the pairs listed a few rows at a time: slowe
 The same kernels run on a CPU under Triton's interpreter (TRITON_INTERPRET=1), for tests.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,27 +25,13 @@ from headscope.pairs.host import to_host
 from headscope.pairs.launches import NO_PAIR, Counted, Lists, Sums
 from headscope.pairs.layer import BINS, SHARE_UNIT, Layer, TextTensors, read, tile_of
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
-from headscope.pairs.statistics import PairStatistics, TopPairs, Values
+from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, Values
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
 LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
 LIST_BYTES = 3 * 2**26  # of pairs listed at once
 SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
-
-
-def pair_statistics(
-    z: Tensor,
-    batch: TokenBatch,
-    rules: Sequence[Rule],
-    *,
-    reading: Reading,
-    special: Special,
-    top: int,
-    layer: str | None,
-) -> PairStatistics:
-    """Compute every statistic of z (B, H, S, d), and wait for it."""
-    return start(z, batch, rules, reading=reading, special=special, top=top, layer=layer).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +164,19 @@ def _list_and_count(pending: Pending, capacity: int) -> None:
                 if top:
                     pending.best[own] = lists.best(pending.best[own])
                 else:
-                    pending.high[n].add(lists)
+                    _count(pending.high[n], lists)
         for n, rank in enumerate(pending.ranks[: len(pending.rules)]):
             if rank is None:
                 lists.collect(pending.high[n].reach)
                 pending.checks[1 + n, own] = lists.overflow()
-                pending.high[n].add(lists)
+                _count(pending.high[n], lists)
+
+
+def _count(counted: Counted, lists: Lists) -> None:
+    """Count the high pairs of heads whose lists hold all of them."""
+    counted.add(lists)
+    counted.find_anchors(lists.layer)
+    counted.add_around(lists)
 
 
 def _redo(pending: Pending, n: int, which: Tensor) -> None:
@@ -198,16 +191,24 @@ def _redo(pending: Pending, n: int, which: Tensor) -> None:
     each = layer.text.tile * launches.MOST_LISTS * -(-size // launches.MOST_LISTS)
     together = max(1, min(blocks, LIST_BYTES // (8 * each * len(which))))
     lists, best = Lists(layer, together * each), torch.full_like(pending.best[which], NO_PAIR)
-    for first in range(0, blocks, together):
-        lists.collect(reach, first, min(together, blocks - first))
-        if is_top:
-            best = lists.best(best)
-        else:
-            counted.add(lists)
+
+    def again() -> Iterator[Lists]:
+        for first in range(0, blocks, together):
+            lists.collect(reach, first, min(together, blocks - first))
+            yield lists
+
     if is_top:
+        for some in again():
+            best = some.best(best)
         pending.best[which] = best
-    else:
-        pending.high[n].put(which, counted)
+        return
+    for some in again():
+        counted.add(some)
+    counted.find_anchors(layer)
+    if layer.text.types is not None:
+        for some in again():
+            counted.add_around(some)
+    pending.high[n].put(which, counted)
 
 
 def _results(pending: Pending) -> list[Tensor]:
@@ -217,6 +218,7 @@ def _results(pending: Pending) -> list[Tensor]:
     for counted in pending.high:
         reach = counted.reach if counted.reach.ndim == 1 else counted.reach[:, 0]
         packed += [reach[:, None], counted.counters, counted.by_bin, counted.expected[:, None]]
+        packed += [counted.anchors, counted.around]
     flat = torch.cat([part.double() for part in packed], 1)  # (BH, …)
     return [flat, *(counted.taking_part for counted in pending.high), pending.best]
 
@@ -234,9 +236,10 @@ def _numbers(
         return flat[:, begin:at].reshape(*shape, *more)
 
     shift, binned, ends, unit = take(), take(2, BINS)[..., :DISTANCE_BINS], take(4), take()
-    high = []
+    high, kinds = [], pending.high[0].around.shape[1] if pending.high else 0
     for taken in taking_part:
         reach, counters, by_bin, expected = take(), take(8), take(BINS), take()
+        anchors = _anchors(take(kinds), take(kinds)) if kinds else None
         high.append(
             HighNumbers(
                 reach=reach,
@@ -245,6 +248,7 @@ def _numbers(
                 expected=expected / SHARE_UNIT,
                 sums=counters[..., COUNTERS:] / unit[..., None],
                 taking_part=taken.reshape(*shape, -1),
+                anchors=anchors,
             )
         )
     exponent = torch.zeros(shape, dtype=torch.int32)
@@ -258,6 +262,12 @@ def _numbers(
         high=tuple(high),
         top=_top_pairs(best, pending.layer.text.size, shape) if best.shape[1] else None,
     )
+
+
+def _anchors(leaders: Values, around: Values) -> Anchors:
+    """Read places and ends from the sortable numbers of `Counted.anchors`."""
+    ends, place = np.divmod(leaders.astype(np.int64), 2**16)
+    return Anchors(np.where(ends > 0, 65_535 - place, -1), ends, around.astype(np.int64))
 
 
 def _top_pairs(best: npt.NDArray[np.int64], size: int, shape: tuple[int, int]) -> TopPairs:

@@ -9,6 +9,7 @@ from torch import Tensor
 from headscope.pairs import list_kernels, search_kernels, sum_kernels
 from headscope.pairs.layer import BINS, Layer, TextTensors
 from headscope.pairs.tiles import LEVELS
+from headscope.pairs.tokens import AROUND
 
 BLOCK = 512  # listed pairs that a program looks at together
 COLUMNS = 32  # tokens that each token is paired with in a sample
@@ -195,14 +196,22 @@ class Counted:
     expected: Tensor  # (BH,) in whole numbers of 1 / SHARE_UNIT
     by_bin: Tensor  # (BH, BINS)
     taking_part: Tensor  # (BH, S)
+    anchors: Tensor  # (BH, K) int64: the ends of the leading type, and 65,535 less its first place
+    around: Tensor  # (BH, K) pairs in the surroundings of it
 
     @staticmethod
     def nothing(layer: Layer, sums: Sums, reach: Tensor) -> "Counted":
         """Nothing counted yet."""
-        size, number = layer.text.size, layer.number
-        parts = _zeros(layer.z.device, (number, 16), (number, 2), (number, BINS), (number, size))
-        wide = [part.view(torch.int64) for part in parts[:2]]
-        return Counted(reach, sums.unit, wide[0], wide[1][:, 0], *parts[2:])
+        size, number, types = layer.text.size, layer.number, layer.text.types
+        kinds = 0 if types is None else types.shape[1]
+        shapes = [(number, width) for width in (16, 2, BINS, size, kinds)]
+        wide_counters, wide_expected, *parts = _zeros(layer.z.device, *shapes)
+        counters, expected = wide_counters.view(torch.int64), wide_expected.view(torch.int64)
+        by_bin, taking_part, around = parts
+        anchors = torch.zeros(number, kinds, dtype=torch.int64, device=layer.z.device)
+        return Counted(
+            reach, sums.unit, counters, expected[:, 0], by_bin, taking_part, anchors, around
+        )
 
     def put(self, heads: Tensor, other: "Counted") -> None:
         """Replace what was counted for some heads."""
@@ -234,6 +243,43 @@ class Counted:
             layer.z.shape[1],
             text.size,
             BINS=BINS,
+            BLOCK=BLOCK,
+            num_warps=4,
+        )
+
+    def find_anchors(self, layer: Layer) -> None:
+        """Find the leading types of some heads, once all their high pairs are counted."""
+        types = layer.text.types
+        if types is None:
+            return
+        heads, place = layer.heads.long(), torch.arange(types.shape[2], device=types.device)
+        own = types[heads // layer.z.shape[1]].clamp(min=0)  # (n, K, S); padding has no ends
+        ends = torch.zeros(own.shape, dtype=torch.int64, device=own.device)
+        part = self.taking_part[heads].long()[:, None].expand(own.shape)
+        ends.scatter_add_(2, own, part)
+        # Most ends; of equals, the first.
+        self.anchors[heads] = ((ends << 16) + (65_535 - place)).amax(2)
+
+    def add_around(self, lists: "Lists") -> None:
+        """Count the listed pairs that reach the threshold in the surroundings of the anchors."""
+        text, layer = lists.layer.text, lists.layer
+        if text.types is None:
+            return
+        search_kernels.count_around[lists.grid](
+            lists.listed,
+            lists.found,
+            layer.heads,
+            self.reach,
+            *strides(self.reach),
+            text.types,
+            self.anchors,
+            self.around,
+            lists.room,
+            lists.number,
+            layer.z.shape[1],
+            text.size,
+            KINDS=text.types.shape[1],
+            AROUND=AROUND,
             BLOCK=BLOCK,
             num_warps=4,
         )

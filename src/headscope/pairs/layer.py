@@ -61,6 +61,11 @@ class TextTensors:
         again = [_repeated(text, text.kept(special)) for text in texts]
         self.repeats = max(len(order) for order in again)
         self.order = there(padded(again, -1)[:, : max(self.repeats, 1)])
+        self.types = None  # (B, K, S), where the type of each token first occurs
+        if batch.types is not None:
+            kinds = range(len(batch.types[0]))
+            rows = [padded([own[kind] for own in batch.types], -1, np.int64) for kind in kinds]
+            self.types = there(np.stack(rows, 1))
         self.counts = [text.count for text in chance]
         self.pairs = there(np.array(self.counts, np.float64))  # (B,)
         bins = distance_bin(np.arange(size)).astype(np.int32)  # (S,)

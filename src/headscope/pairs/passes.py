@@ -20,7 +20,7 @@ from headscope.pairs.assemble import (
     UNRELATED,
 )
 from headscope.pairs.compiled import exact, fast
-from headscope.pairs.tokens import UNRELATED_DISTANCE
+from headscope.pairs.tokens import AROUND, UNRELATED_DISTANCE
 
 Panel = npt.NDArray[np.float32]
 Numbers = npt.NDArray[Any]
@@ -268,6 +268,54 @@ def count_high(
                 counters[SPECIAL] += special
                 counters[UNRELATED] += unrelated
                 sums[1 if unrelated else 0] += c
+            start = _skip(row, start + CHUNK, lowest)
+
+
+@exact
+def find_anchors(
+    taking_part: Numbers,  # (S, or more) int64
+    types: Numbers,  # (K, S) int32, where the type of each token first occurs
+    anchors: Numbers,  # (K, 3) int64: the first place of the leading type, its ends; see below
+    near: Numbers,  # (S,) uint8 out: in bit k, whether a token is near a leading type of kind k
+) -> None:
+    """Find the type of each kind that most ends are of, and which tokens are near it."""
+    size = types.shape[1]
+    ends = np.empty(size, np.int64)
+    near[:] = 0
+    for kind in range(len(types)):
+        own, best, bit = types[kind], 0, np.uint8(1 << kind)
+        ends[:] = 0
+        for s in range(size):
+            ends[own[s]] += taking_part[s]
+        for s in range(size):
+            if ends[s] > ends[best]:
+                best = s
+        anchors[kind, 0], anchors[kind, 1] = best if ends[best] else -1, ends[best]
+        for s in range(size):
+            if own[s] == best:
+                for n in range(max(s - AROUND, 0), min(s + AROUND + 1, size)):
+                    near[n] |= bit
+
+
+@exact
+def count_around(
+    panel: Panel,
+    i0: int,
+    reach: Numbers,  # (S,) float32, threshold of each token, above BLANK
+    near: Numbers,  # (S,) uint8
+    anchors: Numbers,  # (K, 3) int64, the last of each: high pairs with an end near the type
+) -> None:
+    """Count the high pairs in the surroundings of the anchors."""
+    size, lowest = panel.shape[1], reach.min()
+    for r in range(min(panel.shape[0], size - i0)):
+        i, row = i0 + r, panel[r]
+        start = _skip(row, i + 1, lowest)
+        while start < size:
+            for j in range(start, min(start + CHUNK, size)):
+                if row[j] >= reach[i] or row[j] >= reach[j]:
+                    both = near[i] | near[j]
+                    for kind in range(len(anchors)):
+                        anchors[kind, 2] += (both >> kind) & 1
             start = _skip(row, start + CHUNK, lowest)
 
 

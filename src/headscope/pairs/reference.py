@@ -18,6 +18,7 @@ from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import into_bins
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import (
+    Anchors,
     ChancePairs,
     HighPairs,
     PairStatistics,
@@ -25,10 +26,12 @@ from headscope.pairs.statistics import (
     Values,
 )
 from headscope.pairs.tokens import (
+    AROUND,
     READINGS,
     UNRELATED_DISTANCE,
     Bools,
     Floats,
+    Ints,
     PairTokens,
     Reading,
     Special,
@@ -141,8 +144,27 @@ def chance_pairs(tokens: PairTokens, special: Special = "kept") -> ChancePairs:
     )
 
 
+def anchors(high: Bools, types: Ints) -> Anchors:
+    """The anchors of one head in one text (B = H = 1), from high pairs (S, S) and types (K, S)."""
+    first, second = np.nonzero(high)
+    found = []
+    for places in types:
+        ends = np.bincount(places[np.concatenate([first, second])], minlength=len(places))  # (S,)
+        leader = int(ends.argmax())  # the first of equals
+        position = np.arange(len(places))
+        occurrences = np.flatnonzero(places == leader)
+        near = (np.abs(position[:, None] - occurrences[None, :]) <= AROUND).any(1)  # (S,)
+        around = int((near[first] | near[second]).sum())
+        found.append((leader if len(first) else -1, ends[leader], around))
+    return Anchors(*np.array(found, np.int64).reshape(-1, 3).T[:, None, None])
+
+
 def high_statistics(
-    C: Values, tokens: PairTokens, rule: Rule, special: Special = "kept"
+    C: Values,
+    tokens: PairTokens,
+    rule: Rule,
+    special: Special = "kept",
+    types: Ints | None = None,
 ) -> HighPairs:
     """Counts over the high pairs of one head in one text (B = H = 1)."""
     kept = tokens.kept(special)
@@ -168,6 +190,7 @@ def high_statistics(
         related_sum=np.array([[C[high & ~kinds.unrelated].sum()]]),
         unrelated_sum=np.array([[C[high & kinds.unrelated].sum()]]),
         taking_part=(high.sum(axis=0) + high.sum(axis=1))[None, None],
+        anchors=None if types is None else anchors(high, types),
     )
 
 
@@ -191,6 +214,7 @@ def head_statistics(
     reading: Reading = "raw",
     special: Special = "kept",
     top: int = 0,
+    types: Ints | None = None,
 ) -> PairStatistics:
     """Every statistic of one similarity matrix C (S, S): one head, one text (B = H = 1)."""
     kept, kinds, size = tokens.kept(special), _Kinds(tokens), max(len(tokens), 1)
@@ -215,7 +239,7 @@ def head_statistics(
         related_square=np.array([[(related**2).sum()]]),
         unrelated_sum=np.array([[unrelated.sum()]]),
         unrelated_square=np.array([[(unrelated**2).sum()]]),
-        high=tuple(high_statistics(C, tokens, rule, special) for rule in rules),
+        high=tuple(high_statistics(C, tokens, rule, special, types) for rule in rules),
         top=top_pairs(C, kept, top) if top else None,
     )
 
@@ -235,11 +259,13 @@ def pair_statistics(
 
     refuse_not_finite(z.isfinite().all(-1).all(-1), layer)
     size, texts = int(max(batch.lengths)), []
-    for vectors, tokens in zip(z.double().cpu().numpy(), batch.texts, strict=True):
-        heads = []
+    for b, (vectors, tokens) in enumerate(zip(z.double().cpu().numpy(), batch.texts, strict=True)):
+        heads, types = [], None if batch.types is None else batch.types[b]
         for head in vectors[:, : len(tokens)]:
             C = similarity(head, reading, tokens.kept(special))  # (S, S)
-            found = head_statistics(C, tokens, rules, reading=reading, special=special, top=top)
+            found = head_statistics(
+                C, tokens, rules, reading=reading, special=special, top=top, types=types
+            )
             padding = [(0, 0), (0, 0), (0, size - len(tokens))]
             padded = (replace(h, taking_part=np.pad(h.taking_part, padding)) for h in found.high)
             heads.append(replace(found, high=tuple(padded)))
@@ -255,7 +281,7 @@ def _joined(parts: Sequence[Any], axis: int) -> Any:
         return np.concatenate(parts, axis)
     if isinstance(first, tuple):
         return tuple(_joined(each, axis) for each in zip(*parts, strict=True))
-    if isinstance(first, PairStatistics | HighPairs | TopPairs) or (
+    if isinstance(first, PairStatistics | HighPairs | TopPairs | Anchors) or (
         isinstance(first, ChancePairs) and axis == 0
     ):
         names = [field.name for field in fields(first)]

@@ -270,6 +270,58 @@ def _same(pointer, at, i, j, high):
     return (one == tl.load(pointer + at + j, mask=high, other=1)).to(tl.int32)
 
 
+@triton.jit(do_not_specialize=["S", "room", "lists", "reach_head", "reach_token"])
+def count_around(
+    listed,
+    found,
+    heads,
+    reach,
+    reach_head,
+    reach_token,
+    types,  # (B, KINDS, S) int64
+    anchors,  # (BH, KINDS) int64
+    around,  # (BH, KINDS) int32 in and out
+    room,
+    lists,
+    H,
+    S,
+    KINDS: tl.constexpr,
+    AROUND: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Count the listed pairs that are high and have an end near the leading type."""
+    program, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
+    limit = reach + bh * reach_head
+    for kind in tl.static_range(KINDS):
+        leader = 65535 - (tl.load(anchors + bh * KINDS + kind) & 0xFFFF)
+        row = types + ((bh // H) * KINDS + kind) * S
+        count = tl.zeros((BLOCK,), tl.int32)
+        for n in range(program, lists, tl.num_programs(0)):
+            size = tl.minimum(tl.load(found + own * lists + n), room)
+            base = listed + (own.to(tl.int64) * lists + n) * room
+            for start in range(0, size, BLOCK):
+                m = start + tl.arange(0, BLOCK)
+                entry = tl.load(base + m, mask=m < size, other=0)
+                place, c = (entry & 0xFFFFFFFF).to(tl.int32), _value(entry)
+                i, j = place // S, place % S
+                least_i = tl.load(limit + i * reach_token)
+                least = tl.minimum(least_i, tl.load(limit + j * reach_token))
+                high = (m < size) & (c >= least)
+                near = high & False
+                for step in tl.static_range(2 * AROUND + 1):
+                    near = near | _is(row, i + step - AROUND, S, high, leader)
+                    near = near | _is(row, j + step - AROUND, S, high, leader)
+                count += near.to(tl.int32)
+        tl.atomic_add(around + bh * KINDS + kind, tl.sum(count), sem="relaxed")
+
+
+@triton.jit
+def _is(row, place, S, high, leader):
+    """Where a token of the text is of a type."""
+    return tl.load(row + place, mask=high & (place >= 0) & (place < S), other=-1) == leader
+
+
 @triton.jit(do_not_specialize=["S", "H"])
 def count_reaching(
     Z,

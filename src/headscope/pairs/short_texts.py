@@ -14,7 +14,9 @@ from headscope.pairs.passes import (
     blank,
     collect_top,
     count_above,
+    count_around,
     count_high,
+    find_anchors,
     into_bins,
     kth_of_one_panel,
 )
@@ -30,6 +32,7 @@ def _one_head(
     word: Numbers,
     ordinary: Numbers,
     inside_share: Numbers,  # (S,) float64
+    types: Numbers,  # (K, S) int32
     uppers: Numbers,
     ranks: Numbers,  # (n,) int64: of the rules, and last of the top pairs where there are any
     most: int,
@@ -43,6 +46,7 @@ def _one_head(
     expected: Numbers,  # (rules,) float64
     taking_part: Numbers,  # (rules, S) int64
     high_sums: Numbers,  # (rules, 2) float64
+    anchors: Numbers,  # (rules, K, 3) int64
 ) -> bool:
     """Every number of a head whose C is one panel, where all rules are quantiles, in one call.
 
@@ -61,9 +65,10 @@ def _one_head(
         values[:] = ends[0]
     elif not kth_of_one_panel(panel, low, high, ranks, most, values):
         return False
-    reach[:] = values
+    reach[: len(values)] = values
     limits = np.empty(size, np.float32)
     by_distance = np.empty(size, np.int64)
+    near = np.empty(size, np.uint8)
     for rule in range(len(counters)):
         limits[:] = values[rule]
         by_distance[:] = 0
@@ -85,6 +90,9 @@ def _one_head(
         for distance in range(size):
             share += by_distance[distance] * inside_share[distance]
         expected[rule] = share
+        if len(types):
+            find_anchors(taking_part[rule], types, anchors[rule], near)
+            count_around(panel, 0, limits, near, anchors[rule])
     return True
 
 
@@ -99,6 +107,7 @@ def add_heads(
     word: Numbers,
     ordinary: Numbers,
     inside_share: Numbers,
+    types: Numbers,
     uppers: Numbers,
     ranks: Numbers,
     most: int,
@@ -112,6 +121,7 @@ def add_heads(
     expected: Numbers,
     taking_part: Numbers,
     high_sums: Numbers,
+    anchors: Numbers,
     number: int,  # of top pairs
     first: Numbers,  # (heads, N)
     second: Numbers,
@@ -131,6 +141,7 @@ def add_heads(
             word,
             ordinary,
             inside_share,
+            types,
             uppers,
             ranks,
             most,
@@ -144,6 +155,7 @@ def add_heads(
             expected[h],
             taking_part[h],
             high_sums[h],
+            anchors[h],
         )
         if done[h] and number:
             limit = np.float32(reach[h, -1])

@@ -2,7 +2,7 @@
 
 Counts and sums are over unordered pairs of distinct tokens that take part. Counts and sums add up
 over texts; means, variances, extremes and thresholds belong to one head in one text.
-B texts, H heads, S tokens in the longest text, D distance bins (`distances.py`).
+B texts, H heads, S tokens in the longest text, D distance bins (`distances.py`), K kinds of type.
 """
 
 from dataclasses import dataclass
@@ -32,6 +32,15 @@ class ChancePairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchors:
+    """The type that most ends of high pairs are of, by kind of type; -1 and 0 without pairs."""
+
+    place: Counts  # (B, H, K) where the type first occurs; of equals, the first
+    ends: Counts  # (B, H, K) ends of high pairs that are of the type
+    around: Counts  # (B, H, K) high pairs with an end within `AROUND` places of an occurrence
+
+
+@dataclass(frozen=True, slots=True)
 class HighPairs:
     """Counts over the pairs that a rule calls high."""
 
@@ -48,6 +57,7 @@ class HighPairs:
     related_sum: Values  # (B, H) sum of C over high pairs that are related
     unrelated_sum: Values  # (B, H) sum of C over high pairs that are unrelated
     taking_part: Counts  # (B, H, S) high pairs that a position is an end of
+    anchors: Anchors | None  # where the batch has types
 
 
 @dataclass(frozen=True, slots=True)

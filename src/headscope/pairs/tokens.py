@@ -20,6 +20,9 @@ SPECIAL: tuple[Special, ...] = ("kept", "left_out")
 UNRELATED_DISTANCE = 32
 """Pairs of tokens no further apart than this are never *unrelated* (METHOD.md, noise)."""
 
+AROUND = 2
+"""Tokens no further than this from an occurrence of a type are in its surroundings."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairTokens:

@@ -49,7 +49,7 @@ def example_pairs(
     for number, one in enumerate(kept):
         document = Document(one["text"], one["source"], one["line"])
         unit = read_units(number, document, observer.scope.tokenizer, window, language)[0]
-        _, seen = observer.see([unit], "real")
+        _, seen = observer.see([unit], "real", listed=True)
         for pairs in seen:
             if pairs.rule == 0:
                 rows += _of_window(pairs, unit, observer.seed)

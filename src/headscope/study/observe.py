@@ -16,11 +16,19 @@ from torch import Tensor
 
 from headscope.capture import HeadOutputs, capture, silence
 from headscope.errors import CannotObserve
-from headscope.measures import noise, repetition, size
+from headscope.measures import anchor, noise, repetition, size
 from headscope.measures.seen import SeenAttention, SeenPairs, Values
 from headscope.models import LoadedModel, load_model
-from headscope.pairs import PairStatistics, Peak, Quantile, Rule, TokenBatch, pair_statistics
-from headscope.pairs.attention import AttentionStatistics, attention_statistics
+from headscope.pairs import (
+    PairStatistics,
+    Peak,
+    Quantile,
+    Rule,
+    TokenBatch,
+    start_pair_statistics,
+)
+from headscope.pairs.attention import AttentionStatistics, start_attention_statistics
+from headscope.pairs.later import done
 from headscope.pairs.tokens import Reading, Special
 from headscope.pairs.vectors import read_vectors
 from headscope.sample import sample_text
@@ -49,8 +57,8 @@ class _Layers:
 
     attention: list[AttentionStatistics]
     pairs: dict[Kind, list[PairStatistics]]
-    vectors: dict[Special, list[dict[str, Values]]]
-    detection: dict[Kind, list[Values]]
+    vectors: dict[Special, list[dict[str, Tensor]]]
+    detection: dict[Kind, list[Tensor]]
     clustered: dict[tuple[Kind, int], list[Values]]  # by number of the rule
 
 
@@ -71,22 +79,31 @@ class Observer:
         self.no_focus = self._why_no_focus()
 
     def see(
-        self, units: Sequence[Unit], mode: Mode
+        self, units: Sequence[Unit], mode: Mode, *, listed: bool = False
     ) -> tuple[SeenAttention | None, list[SeenPairs]]:
-        """What some units show in one mode: attention, and pairs for every kind and rule."""
+        """What some units show in one mode: attention, and pairs for every kind and rule.
+
+        listed: with the high pairs of the first rule one by one.
+        """
         if mode == "shuffle":
             units = [shuffled(unit, self.seed) for unit in units]
-        batch = TokenBatch(unit.marks for unit in units)
+        batch = TokenBatch((unit.marks for unit in units), [anchor.types_of(u) for u in units])
         layers = _Layers(
-            [], {k: [] for k in self.kinds}, {k.special: [] for k in self.kinds}, {}, {}
+            [],
+            {kind: [] for kind in self.kinds},
+            {kind.special: [] for kind in self.kinds},
+            {kind: [] for kind in self.kinds},
+            {},
         )
-        drawn = [repetition.couples(unit, self.seed) for unit in units]
         loaded = self.twin if mode == "random" else self.scope.loaded
-        longest = max(len(unit) for unit in units)
-        kept = {
-            special: torch.from_numpy(_padded(batch.kept(special), longest, False))
-            for special in layers.vectors
-        }
+        longest, device = max(len(unit) for unit in units), loaded.model.device
+        kept = {s: _padded(batch.kept(s), longest, False) for s in layers.vectors}
+        members = size.Members.of(list(kept.values()), device)
+        counted = {s: torch.from_numpy(mask).to(device) for s, mask in kept.items()}
+        couples = np.stack([repetition.couples(unit, self.seed) for unit in units])
+        places = torch.from_numpy(couples).to(device)
+        top = self._top(batch) if listed else 0
+        waiting: list[Callable[[], None]] = []
 
         def observe(outputs: HeadOutputs) -> None:
             if outputs.site.stack != loaded.shape.stack:
@@ -94,48 +111,73 @@ class Observer:
             name = f"{outputs.site.layer + 1}"
             z = _head_vectors(outputs, mode, batch.lengths, self.causal)
             z = z if z.is_cuda else z.contiguous()
+            attention = None
             if self.no_focus is None:
-                layers.attention.append(self._attention(outputs, units, batch, mode, name))
-            detected: dict[Kind, Values] = {}
-            vectors = size.vector_statistics(z, [each.to(z.device) for each in kept.values()])
+                attention = self._attention(outputs, units, batch, mode, name)
+            pairs = {
+                kind: start_pair_statistics(
+                    z,
+                    batch,
+                    self.rules,
+                    reading=kind.reading,
+                    special=kind.special,
+                    top=top,
+                    layer=name,
+                )
+                for kind in self.kinds
+            }
+            vectors = size.vector_statistics(z, members)
             for special, statistics in zip(kept, vectors, strict=True):
                 layers.vectors[special].append(statistics)
+            detected: dict[Kind, Tensor] = {}
             for kind in self.kinds:
-                layers.pairs[kind].append(
-                    pair_statistics(
-                        z,
-                        batch,
-                        self.rules,
-                        reading=kind.reading,
-                        special=kind.special,
-                        top=self._top(batch),
-                        layer=name,
-                    )
-                )
                 # Special tokens are in no couple; they only move the mean that is taken away.
                 like = kind if kind.reading == "centred" else Kind(kind.reading)
                 if like not in detected:
-                    detected[like] = _detected(z, like, kept[kind.special].to(z.device), drawn)
-                layers.detection.setdefault(kind, []).append(detected[like])
-                for rule, high in enumerate(layers.pairs[kind][-1].high):
+                    detected[like] = _detected(z, like, counted[kind.special], places)
+                layers.detection[kind].append(detected[like])
+            waiting.append(lambda: finish(z, attention, pairs))
+            # A device works on this layer while the host looks at the one before.
+            if len(waiting) > 1:
+                waiting.pop(0)()
+
+        def finish(
+            z: Tensor,
+            attention: Callable[[], AttentionStatistics] | None,
+            pairs: dict[Kind, Callable[[], PairStatistics]],
+        ) -> None:
+            if attention is not None:
+                layers.attention.append(attention())
+            for kind, result in pairs.items():
+                layers.pairs[kind].append(found := result())
+                for rule, high in enumerate(found.high):
                     if isinstance(high.rule, Peak):
-                        found = _clustered(z, kind, batch, high.threshold)
-                        layers.clustered.setdefault((kind, rule), []).append(found)
+                        clustered = _clustered(z, kind, batch, high.threshold)
+                        layers.clustered.setdefault((kind, rule), []).append(clustered)
 
         self._run(loaded, units, observe)
+        for rest in waiting:
+            rest()
+        return self._shown(units, layers)
+
+    def _shown(
+        self, units: Sequence[Unit], layers: _Layers
+    ) -> tuple[SeenAttention | None, list[SeenPairs]]:
+        """The layers of a pass as the measures take them."""
         attention = None
         if self.no_focus is None:
             attention = SeenAttention(units, layers.attention, self.causal)
+        vectors = {
+            special: {name: _on_host([layer[name] for layer in found]) for name in found[0]}
+            for special, found in layers.vectors.items()
+        }
         return attention, [
             SeenPairs(
                 units,
                 layers.pairs[kind],
                 rule,
-                {
-                    name: np.stack([layer[name] for layer in layers.vectors[kind.special]], 1)
-                    for name in layers.vectors[kind.special][0]
-                },
-                np.stack(layers.detection[kind], 1),
+                vectors[kind.special],
+                _on_host(layers.detection[kind]),
                 self.seed,
                 np.stack(layers.clustered[kind, rule], 1)
                 if (kind, rule) in layers.clustered
@@ -180,13 +222,13 @@ class Observer:
         batch: TokenBatch,
         mode: Mode,
         layer: str | None = None,
-    ) -> AttentionStatistics:
+    ) -> Callable[[], AttentionStatistics]:
         if mode == "identity":
-            return _identity_attention(units, outputs.z.shape[1])
+            return done(_identity_attention(units, outputs.z.shape[1]))
         query, key = outputs.q, outputs.k
         assert query is not None
         assert key is not None
-        return attention_statistics(
+        return start_attention_statistics(
             query * 0 if mode == "uniform" else query,
             key,
             batch,
@@ -200,7 +242,7 @@ class Observer:
         )
 
     def _top(self, batch: TokenBatch) -> int:
-        """How many pairs to ask for: all high ones of the first rule, if it is a quantile."""
+        """How many pairs to list: all high ones of the first rule, if it is a quantile."""
         rule, longest = self.rules[0], int(max(batch.lengths))
         pairs = longest * (longest - 1) // 2
         return min(rule.number(pairs) if isinstance(rule, Quantile) else EXAMPLES, pairs)
@@ -224,7 +266,7 @@ class Observer:
         def observe(outputs: HeadOutputs) -> None:
             if outputs.site.stack == self.scope.shape.stack:
                 own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
-                again = self._attention(outputs, units, batch, "real").mass[0].sum(1)
+                again = self._attention(outputs, units, batch, "real")().mass[0].sum(1)
                 off.append(float(np.abs(own - again).max()) / len(units[0]))
 
         self._run(self.scope.loaded, units, observe)
@@ -236,12 +278,18 @@ class Observer:
         )
 
 
-def _detected(z: Tensor, kind: Kind, members: Tensor, drawn: Sequence[NDArray[np.int64]]) -> Values:
+def _detected(z: Tensor, kind: Kind, members: Tensor, places: Tensor) -> Tensor:
     """How well similarity detects repeated words, under a reading."""
     read = z.float()
     if kind.reading != "raw":
         read = read_vectors(z, kind.reading, members[:, None].expand(z.shape[:3])).vectors
-    return repetition.detection(read, drawn)
+    return repetition.detection(read, places)
+
+
+def _on_host(layers: Sequence[Tensor]) -> Values:
+    """Numbers of every layer (texts, heads) as (texts, layers, heads)."""
+    found: Values = torch.stack(list(layers), 1).cpu().numpy()
+    return found
 
 
 def _clustered(z: Tensor, kind: Kind, batch: TokenBatch, threshold: Values) -> Values:
