@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 import headscope as hs
 from headscope.segment.changes import cut_into, cut_with
+from headscope.segment.consensus import agree_into
 from headscope.segment.features import batches
 from headscope.segment.fitting import PENALTIES, Example, fit
 from headscope.segment.scores import score
@@ -154,12 +155,14 @@ class Kernel:
     vectors: Callable[[Document, Features], tuple[NDArray[np.float32], NDArray[np.float64]]]
     penalty: float = 0.0
     shortest: int = 1
+    consensus: bool = False  # of all ways to cut, where the number is given
 
     def cut(self, document: Document, features: Features, count: int | None) -> list[int]:
         vectors, worth = self.vectors(document, features)
         if count is None:
             return cut_with(self.penalty, vectors, worth, self.shortest)
-        return cut_into(count, vectors, worth, self.shortest)
+        into = agree_into if self.consensus else cut_into
+        return into(count, vectors, worth, self.shortest)
 
 
 def plain(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -225,7 +228,7 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
         Kernel("sentence embedding", one_vector("embedding")),
         Kernel("kernel of late heads alone", by_segmenter(made, worth=False), 0.0, made.shortest),
     ]
-    fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest)]
+    fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest, made.learned)]
     if asked(arguments, HIDDEN):
         hidden = fit(
             [Example(f.hidden[:, None, :], d.lengths) for d, f in examples],
@@ -233,7 +236,7 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
             (1, 1, examples[0][1].hidden.shape[1]),
         )
         alike = by_segmenter(hidden, "hidden")
-        fitted.insert(0, Kernel(HIDDEN, alike, hidden.penalty, hidden.shortest))
+        fitted.insert(0, Kernel(HIDDEN, alike, hidden.penalty, hidden.shortest, hidden.learned))
     wanted = [k for k in free if asked(arguments, k.name)]
     kept = [k for k in fitted if asked(arguments, k.name)]
     return {kernel.name: kernel for kernel in [*(calibrated(k, examples) for k in wanted), *kept]}

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
 from headscope.segment.across import COMPARISONS, across
-from headscope.segment.changes import cut_into, cut_with
+from headscope.segment.changes import cut_with
+from headscope.segment.consensus import agree_into
 from headscope.segment.features import unit_vectors
 from headscope.segment.scores import boundaries, boundary_f1, window_diff
 from headscope.segment.segmenter import Kernel, Segmenter, late_heads
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 STRENGTH = 0.1  # of the ridge on standardised features, against the mean log loss
 STEPS = 80  # of L-BFGS
 FOLDS = 4
-SHORTEST = 3  # units in a segment
-BALANCES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)  # of what was learned against the kernel
+SHORTEST = 2  # units in a segment
+BALANCES = (0.0, 0.25, 0.4, 0.5, 0.65, 0.8, 1.0, 1.5, 2.0)  # of what was learned against the kernel
 PENALTIES = tuple(np.geomspace(0.25, 16, 25))
 
 Vectors = NDArray[np.float32]
@@ -86,7 +87,7 @@ def fit(
     every = list(zip(examples, vectors, worths, strict=True))
 
     def known(balance: float) -> float:
-        cut = [cut_into(len(e.lengths), x, balance * worth, SHORTEST) for e, x, worth in every]
+        cut = [agree_into(len(e.lengths), x, balance * worth, SHORTEST) for e, x, worth in every]
         return _merit(examples, cut)
 
     balance = max(BALANCES, key=known)

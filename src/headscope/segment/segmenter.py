@@ -56,6 +56,11 @@ class Segmenter:
         _, heads, _ = self.shape
         return np.array([(layer - 1) * heads + head - 1 for layer, head, _ in self.kernel])
 
+    @property
+    def learned(self) -> bool:
+        """Whether it knows what a boundary is worth, from labelled texts."""
+        return self.starts is not None and self.ends is not None and self.across is not None
+
     def read(
         self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
     ) -> Vectors:

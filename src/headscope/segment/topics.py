@@ -7,6 +7,7 @@ import numpy as np
 
 from headscope.segment.bar import bar
 from headscope.segment.changes import cut_into, cut_with, gains
+from headscope.segment.consensus import agree_into
 from headscope.segment.segmenter import Seen, Segmenter
 from headscope.segment.segments import Explanation, Segments, cut_text
 from headscope.segment.units import unit_spans
@@ -58,7 +59,8 @@ def cut_units(
 ) -> list[int]:
     """The boundaries between units; a boundary is the number of units before it."""
     if n is not None:
-        return cut_into(n, seen.vectors, seen.worth, segmenter.shortest)
+        into = agree_into if segmenter.learned else cut_into
+        return into(n, seen.vectors, seen.worth, segmenter.shortest)
     return cut_with(segmenter.penalty / granularity, seen.vectors, seen.worth, segmenter.shortest)
 
 
