@@ -1,8 +1,9 @@
 """How long a whole study takes, beside a plain forward pass and beside what one would write today.
 
-    python benchmarks/study.py [specimen|base] [--texts 16] [--tokens 256] [--rounds 3]
+    python benchmarks/study.py [specimen|base] [--texts 24] [--tokens 256] [--rounds 3]
 
-All ways read the same texts in the same batches, in turn, and the ratios are of the medians.
+All ways read the same texts in the same batches (of 2,048 tokens, as a study on a CPU does), in
+turn, and the ratios are of the medians.
 "some of it" is what one writes in an hour: attention weights and head vectors from transformers
 (`output_attentions=True`) or from TransformerLens (`run_with_cache`; pip install transformer_lens,
 BERT-base shape only), every similarity matrix with numpy, and of it the top 1 %, its distances,
@@ -28,7 +29,7 @@ import numpy as np
 import psutil
 import torch
 import transformers
-from windows import windows_of
+from windows import in_groups, studied, windows_of
 
 import headscope as hs
 from headscope.capture import HeadOutputs, capture
@@ -38,7 +39,7 @@ from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER as SPECIMEN
 from headscope.study.observe import CLASSES, Kind, Observer
 from headscope.study.progress import Quiet
-from headscope.study.sums import Chunked, Totals
+from headscope.study.sums import Totals
 from headscope.study.units import Unit
 
 
@@ -55,19 +56,10 @@ def ids_of(units: list[Unit]) -> torch.Tensor:
     return torch.from_numpy(np.stack([unit.tokens.ids for unit in units]))
 
 
-def plain(scope: hs.Scope, units: list[Unit]) -> None:
+def plain(scope: hs.Scope, groups: list[list[Unit]]) -> None:
     with torch.no_grad():
-        scope.loaded.backbone(input_ids=ids_of(units))
-
-
-def studied(scope: hs.Scope, units: list[Unit], observer: Observer, totals: Totals) -> None:
-    chunk, places = Chunked(len(units)), range(len(units))
-    attention, pairs = observer.see(units, "real")
-    totals.see_attention("real", places, attention, chunk)
-    for seen in pairs:
-        totals.see_pairs("real", places, seen, chunk)
-        totals.see_types(len(scope.tokenizer), seen)
-    totals.close(units, chunk, len(scope.tokenizer))
+        for units in groups:
+            scope.loaded.backbone(input_ids=ids_of(units))
 
 
 def everyday(scope: hs.Scope, units: list[Unit]) -> Counter[str]:
@@ -78,7 +70,7 @@ def everyday(scope: hs.Scope, units: list[Unit]) -> Counter[str]:
     return some_statistics(z, attentions, units)
 
 
-def with_transformer_lens(scope: hs.Scope, units: list[Unit]) -> Callable[[], Counter[str]]:
+def with_transformer_lens(scope: hs.Scope) -> Callable[[list[Unit]], Counter[str]]:
     from transformer_lens.model_bridge import TransformerBridge
 
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +78,7 @@ def with_transformer_lens(scope: hs.Scope, units: list[Unit]) -> Callable[[], Co
         scope.tokenizer.save_pretrained(folder)
         model = TransformerBridge.boot_transformers(folder, device="cpu")
 
-    def run() -> Counter[str]:
+    def run(units: list[Unit]) -> Counter[str]:
         with torch.no_grad():
             _, cache = model.run_with_cache(ids_of(units))
         layers = range(scope.shape.layers)
@@ -187,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("model", nargs="?", default="base", choices=("specimen", "base", "memory"))
     parser.add_argument("--documents", type=int, default=100_000)
-    parser.add_argument("--texts", type=int, default=16)
+    parser.add_argument("--texts", type=int, default=24)
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
@@ -203,13 +195,16 @@ def main() -> None:
         "study, special tokens kept and left out": Observer(scope, both, [quantile()], 0, False),
     }
     totals = {name: Totals(200, 0) for name in watched}
-    ways: dict[str, Callable[[], object]] = {"plain forward": lambda: plain(scope, units)}
+    together = max(1, 2**11 // given.tokens)  # as a study takes them on a CPU
+    groups = in_groups(units, together)
+    ways: dict[str, Callable[[], object]] = {"plain forward": lambda: plain(scope, groups)}
     for name, observer in watched.items():
-        ways[name] = lambda o=observer, t=totals[name]: studied(scope, units, o, t)
-    ways["some of it, transformers + numpy"] = lambda: everyday(slow, units)
+        ways[name] = lambda o=observer, t=totals[name]: studied(o, t, units, together)
+    ways["some of it, transformers + numpy"] = lambda: [everyday(slow, group) for group in groups]
     if given.model == "base" and find_spec("transformer_lens"):
-        ways["some of it, TransformerLens + numpy"] = with_transformer_lens(scope, units)
-    ways["all of it, dense (our reference)"] = lambda: dense(scope, units)
+        with_lens = with_transformer_lens(scope)
+        ways["some of it, TransformerLens + numpy"] = lambda: [with_lens(each) for each in groups]
+    ways["all of it, dense (our reference)"] = lambda: [dense(scope, group) for group in groups]
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     processor: dict[str, list[float]] = {name: [] for name in ways}
     for round_number in range(given.rounds + 1):

@@ -1,6 +1,6 @@
 """What seeing every measure of a study costs on a GPU, and whether it sees what a CPU sees.
 
-    PYTHONPATH=src python3 benchmarks/study_gpu.py [--texts 64] [--tokens 512]
+    PYTHONPATH=src python3 benchmarks/study_gpu.py [--texts 64] [--tokens 512] [--batches 4]
 
 BERT-base shape, random weights, bfloat16; the specimen in float32 for the comparison with the CPU.
 Everything is measured in turn in one run, and medians are shown. "everyday" asks transformers for
@@ -15,7 +15,7 @@ import bare_machine  # noqa: F401
 import numpy as np
 import torch
 import transformers
-from windows import windows_of
+from windows import in_groups, studied, windows_of
 
 import headscope as hs
 from headscope.capture import capture
@@ -24,7 +24,7 @@ from headscope.pairs import TokenBatch, pair_statistics, quantile, start_pair_st
 from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER
 from headscope.study.observe import CLASSES, Kind, Observer
-from headscope.study.sums import Chunked, Totals
+from headscope.study.sums import Totals
 
 KINDS = [Kind("raw", "kept"), Kind("raw", "left_out")]
 
@@ -86,37 +86,35 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--tokens", type=int, default=512)
+    parser.add_argument("--batches", type=int, default=4)
     given = parser.parse_args()
     print(torch.cuda.get_device_name(), torch.__version__, transformers.__version__, flush=True)
     agree()
     scope = base("cuda")
     units = windows_of(scope, given.texts, given.tokens)
-    ids, backbone, total = ids_of(scope, units), scope.loaded.backbone, Totals(200, 0)
+    units, together = [*units] * given.batches, len(units)
+    ids = [ids_of(scope, group) for group in in_groups(units, together)]
+    backbone, total = scope.loaded.backbone, Totals(200, 0)
     observers = {kinds: Observer(scope, KINDS[:kinds], [quantile()], 0, False) for kinds in (1, 2)}
 
     def plain():
         with torch.no_grad():
-            backbone(input_ids=ids)
+            for each in ids:
+                backbone(input_ids=each)
 
-    def study(kinds, summed):
-        attention, pairs = observers[kinds].see(units, "real")
-        if summed:
-            chunk, places = Chunked(len(units)), range(len(units))
-            total.see_attention("real", places, attention, chunk)
-            for seen in pairs:
-                total.see_pairs("real", places, seen, chunk)
-                total.see_types(len(scope.tokenizer), seen)
-            total.close(units, chunk, len(scope.tokenizer))
+    def only_seen(kinds):
+        for group in in_groups(units, together):
+            observers[kinds].see(group, "real")
 
     eager = base("cuda").model
     eager.set_attn_implementation("eager")
     ways = {
         "plain forward": plain,
-        "seen, one setting of special tokens": lambda: study(1, False),
-        "seen, special tokens kept and left out": lambda: study(2, False),
-        "whole study, one setting": lambda: study(1, True),
-        "whole study, both": lambda: study(2, True),
-        "everyday (transformers + torch)": lambda: everyday(eager, ids),
+        "seen, one setting of special tokens": lambda: only_seen(1),
+        "seen, special tokens kept and left out": lambda: only_seen(2),
+        "whole study, one setting": lambda: studied(observers[1], total, units, together),
+        "whole study, both": lambda: studied(observers[2], total, units, together),
+        "everyday (transformers + torch)": lambda: [everyday(eager, each) for each in ids],
     }
     times = {name: [] for name in ways}
     for number in range(4):
@@ -128,11 +126,12 @@ def main():
             if number:
                 times[name].append(time.perf_counter() - begun)
     one = statistics.median(times["plain forward"])
-    print(f"{given.texts} x {len(units[0])} tokens\n| | ms | multiple |\n|---|---|---|")
+    print(f"{given.batches} x {given.texts} x {len(units[0])} tokens")
+    print("| | ms | multiple |\n|---|---|---|")
     for name, taken in times.items():
         middle = statistics.median(taken)
         print(f"| {name} | {middle * 1e3:.1f} | {middle / one:.2f} |", flush=True)
-    parts(scope, units)
+    parts(scope, units[:together])
 
 
 def parts(scope, units):

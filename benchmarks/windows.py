@@ -1,7 +1,11 @@
-"""The windows of text that the benchmarks of a study read: the sample text, over and over."""
+"""What the benchmarks of a study read (the sample text, over and over), and how a study does it."""
 
 import headscope as hs
 from headscope.corpus import Document
+from headscope.study.behind import Behind
+from headscope.study.observe import Observer
+from headscope.study.run import read_chunk
+from headscope.study.sums import Totals
 from headscope.study.units import Unit, read_units
 
 
@@ -13,3 +17,19 @@ def windows_of(scope: hs.Scope, texts: int, tokens: int) -> list[Unit]:
         if len(units) > texts:
             return units[:texts]
         text += "\n" + hs.sample_text()
+
+
+def in_groups(units: list[Unit], together: int) -> list[list[Unit]]:
+    """The units that are read together."""
+    return [units[n : n + together] for n in range(0, len(units), together)]
+
+
+def studied(observer: Observer, totals: Totals, units: list[Unit], together: int) -> None:
+    """Observe units and add them up, as a study does with one chunk of a corpus."""
+    places = range(len(units))
+    groups = [places[n : n + together] for n in range(0, len(units), together)]
+    vocabulary = len(observer.scope.tokenizer)
+    with Behind() as behind:
+        for _ in read_chunk(units, groups, ["real"], observer, totals, vocabulary, behind):
+            pass
+        behind.wait()

@@ -16,13 +16,13 @@ Each is averaged over texts. Counts are drawn as independent Poisson numbers ove
 frequent types of a text, seeded by the text. The pair statistics find the anchors themselves.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.pairs.batch import first_places
 from headscope.pairs.compiled import exact
 from headscope.pairs.tokens import AROUND
 from headscope.pairs.workers import in_parallel
@@ -44,7 +44,8 @@ def update(seen: SeenPairs) -> dict[str, Values]:
     """Contributions of each text."""
     count = seen.high("count")  # (texts, layers, heads)
     some = (count > 0).astype(np.float64)
-    types = [first_places(types_of(unit)) for unit in seen.units]
+    types = seen.batch.types
+    assert types is not None
     kept = [unit.marks.kept(seen.layers[0].special) for unit in seen.units]
     leaders, ends, around = (seen.anchors(name) for name in ("place", "ends", "around"))
     found = {"texts": some}
@@ -85,7 +86,7 @@ def compute(sums: Sums) -> dict[str, Quantity]:
 def _drawn(
     seen: SeenPairs,
     kind: int,
-    types: list[NDArray[np.int32]],
+    types: Sequence[NDArray[np.int32]],
     kept: list[NDArray[np.bool_]],
     count: Values,
 ) -> tuple[NDArray[np.int64], Values]:

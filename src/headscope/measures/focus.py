@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from headscope.capture import HeadOutputs
 from headscope.measures.seen import Quantity, SeenAttention, Sums, Values, on_grid, ratio
+from headscope.pairs.workers import in_parallel
 from headscope.text import TokenClass, Tokens
 
 TARGETS = (
@@ -39,7 +40,7 @@ def update(seen: SeenAttention) -> dict[str, Values]:
     inside = np.stack([_in_sentences(unit.tokens) for unit in seen.units])[:, None, None]
     targets = [*np.moveaxis(mass, -1, 0), *near, (by_class * inside).sum(-1)]
     chance = np.stack([focus_chance(u.tokens, causal=seen.causal) for u in seen.units])
-    columns = seen.stacked("columns")  # (texts, layers, heads, tokens)
+    spread, most = _columns(seen)
     lengths = np.array([len(unit) for unit in seen.units], np.float64)
     visible = [_visible(len(unit), seen.causal) for unit in seen.units]
     even = np.array([_spread(_even_columns(seen_by)) for seen_by in visible])
@@ -51,9 +52,9 @@ def update(seen: SeenAttention) -> dict[str, Values]:
         "entropy_chance": like + [[[np.log(v).sum()]] for v in visible],
         "confidence": seen.stacked("maximum").sum(-1),
         "confidence_chance": like + [[[(1 / v).sum()]] for v in visible],
-        "attended_columns": _spread(columns),
+        "attended_columns": spread,
         "attended_columns_chance": like + even[:, None, None],
-        "sink": 1.0 * (columns.max(-1) > SINK * lengths[:, None, None]),
+        "sink": 1.0 * (most > SINK * lengths[:, None, None]),
     }
     for name, value, level in zip(NAMES, targets, chance.T, strict=True):
         sums[name] = value
@@ -104,6 +105,18 @@ def _even_columns(visible: Values) -> Values:
     if visible[0] == size:
         return np.ones(size)
     return np.cumsum((1 / visible)[::-1])[::-1]
+
+
+def _columns(seen: SeenAttention) -> tuple[Values, Values]:
+    """Of the columns of A: how many are attended, and the largest sum, (texts, layers, heads)."""
+    spread, most = np.empty((2, len(seen.units), len(seen.layers), seen.layers[0].columns.shape[1]))
+
+    def look(layer: int) -> None:
+        columns = seen.layers[layer].columns  # (texts, heads, tokens)
+        spread[:, layer], most[:, layer] = _spread(columns), columns.max(-1)
+
+    in_parallel(look, ((layer,) for layer in range(len(seen.layers))))
+    return spread, most
 
 
 def _spread(columns: Values) -> Values:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from headscope.pairs import PairStatistics
+from headscope.pairs import PairStatistics, TokenBatch
 from headscope.pairs.attention import AttentionStatistics
 from headscope.study.units import Unit
 
@@ -59,6 +59,7 @@ class SeenPairs:
     """What the pairs of every head in some texts are like, under one reading and one rule."""
 
     units: Sequence[Unit]
+    batch: TokenBatch  # the same tokens, as the pair statistics were given them
     layers: Sequence[PairStatistics]
     rule: int  # which of the rules that were asked for
     vectors: Sums  # of `measures.size.vector_statistics`: (texts, layers, heads)

@@ -66,7 +66,9 @@ def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[in
 def count_types(seen: SeenPairs, tokens: TypeCounts, words: TypeCounts) -> None:
     """Add what was seen of some texts to the counts by token and by word, but not their names."""
     vocabulary = len(tokens.occurrences)
-    by_word = [word_places(unit, vocabulary)[0] for unit in seen.units]
+    by_word = seen.batch.remember(
+        ("words", vocabulary), lambda: [word_places(unit, vocabulary)[0] for unit in seen.units]
+    )
     kinds = ((tokens, [unit.tokens.ids for unit in seen.units]), (words, by_word))
     for counts, types in kinds:
         np.add.at(counts.occurrences, np.concatenate(types), 1)

@@ -114,12 +114,11 @@ def start_attention_statistics(
         )
     if query.shape[1] % key.shape[1]:
         raise ValueError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key heads")
-    for b, (text, numbers) in enumerate(zip(batch.texts, classes, strict=True)):
-        if len(text) != len(numbers) or not np.all((numbers >= 0) & (numbers < number_of_classes)):
-            raise ValueError(
-                f"text {b + 1} of the batch needs a class from 0 to {number_of_classes - 1} for "
-                f"each of its {len(text)} tokens"
-            )
+    together = np.concatenate([*classes, [0]])
+    if [len(own) for own in classes] != batch.lengths.tolist() or not (
+        0 <= together.min() <= together.max() < number_of_classes
+    ):
+        _refuse_classes(batch, classes, number_of_classes)
     scores = Scores(
         query.shape[-1] ** -0.5 if scaling is None else scaling, causal, window, softcap
     )
@@ -138,3 +137,12 @@ def start_attention_statistics(
 
 
 attention_statistics = at_once(start_attention_statistics)
+
+
+def _refuse_classes(batch: TokenBatch, classes: Sequence[Ints], number: int) -> None:
+    for b, (text, own) in enumerate(zip(batch.texts, classes, strict=True)):
+        if len(text) != len(own) or not np.all((own >= 0) & (own < number)):
+            raise ValueError(
+                f"text {b + 1} of the batch needs a class from 0 to {number - 1} for each of its "
+                f"{len(text)} tokens"
+            )

@@ -102,6 +102,7 @@ class Observer:
         counted = {s: torch.from_numpy(mask).to(device) for s, mask in kept.items()}
         couples = np.stack([repetition.couples(unit, self.seed) for unit in units])
         places = torch.from_numpy(couples).to(device)
+        classes = _classes(units)
         top = self._top(batch) if listed else 0
         waiting: list[Callable[[], None]] = []
 
@@ -113,7 +114,7 @@ class Observer:
             z = z if z.is_cuda else z.contiguous()
             attention = None
             if self.no_focus is None:
-                attention = self._attention(outputs, units, batch, mode, name)
+                attention = self._attention(outputs, batch, classes, mode, name)
             pairs = {
                 kind: start_pair_statistics(
                     z,
@@ -158,10 +159,10 @@ class Observer:
         self._run(loaded, units, observe)
         for rest in waiting:
             rest()
-        return self._shown(units, layers)
+        return self._shown(units, batch, layers)
 
     def _shown(
-        self, units: Sequence[Unit], layers: _Layers
+        self, units: Sequence[Unit], batch: TokenBatch, layers: _Layers
     ) -> tuple[SeenAttention | None, list[SeenPairs]]:
         """The layers of a pass as the measures take them."""
         attention = None
@@ -174,6 +175,7 @@ class Observer:
         return attention, [
             SeenPairs(
                 units,
+                batch,
                 layers.pairs[kind],
                 rule,
                 vectors[kind.special],
@@ -218,13 +220,13 @@ class Observer:
     def _attention(
         self,
         outputs: HeadOutputs,
-        units: Sequence[Unit],
         batch: TokenBatch,
+        classes: Sequence[NDArray[np.int32]],
         mode: Mode,
         layer: str | None = None,
     ) -> Callable[[], AttentionStatistics]:
         if mode == "identity":
-            return done(_identity_attention(units, outputs.z.shape[1]))
+            return done(_identity_attention(classes, outputs.z.shape[1]))
         query, key = outputs.q, outputs.k
         assert query is not None
         assert key is not None
@@ -232,7 +234,7 @@ class Observer:
             query * 0 if mode == "uniform" else query,
             key,
             batch,
-            [unit.tokens.classes.astype(np.int32) for unit in units],
+            classes,
             number_of_classes=CLASSES,
             scaling=outputs.scaling,
             causal=self.causal and outputs.mask is None,
@@ -266,7 +268,7 @@ class Observer:
         def observe(outputs: HeadOutputs) -> None:
             if outputs.site.stack == self.scope.shape.stack:
                 own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
-                again = self._attention(outputs, units, batch, "real")().mass[0].sum(1)
+                again = self._attention(outputs, batch, _classes(units), "real")().mass[0].sum(1)
                 off.append(float(np.abs(own - again).max()) / len(units[0]))
 
         self._run(self.scope.loaded, units, observe)
@@ -330,12 +332,16 @@ def _head_vectors(
     return mean.to(values.dtype).expand_as(values)
 
 
-def _identity_attention(units: Sequence[Unit], heads: int) -> AttentionStatistics:
+def _classes(units: Sequence[Unit]) -> list[NDArray[np.int32]]:
+    return [unit.tokens.classes.astype(np.int32) for unit in units]
+
+
+def _identity_attention(classes: Sequence[NDArray[np.int32]], heads: int) -> AttentionStatistics:
     """The statistics of A = I."""
-    rows = np.stack([np.bincount(u.tokens.classes, minlength=CLASSES) for u in units])
-    by_row = np.broadcast_to(rows[:, None].astype(np.float64), (len(units), heads, CLASSES))
-    longest = max(len(unit) for unit in units)
-    there = _padded([np.ones(len(unit)) for unit in units], longest, 0)
+    texts, longest = len(classes), max(len(own) for own in classes)
+    rows = np.stack([np.bincount(own, minlength=CLASSES) for own in classes])
+    by_row = np.broadcast_to(rows[:, None].astype(np.float64), (texts, heads, CLASSES))
+    there = _padded([np.ones(len(own)) for own in classes], longest, 0)
     return AttentionStatistics(
         rows=rows,
         mass=by_row[..., None] * np.eye(CLASSES),
@@ -345,5 +351,5 @@ def _identity_attention(units: Sequence[Unit], heads: int) -> AttentionStatistic
         previous=np.zeros_like(by_row),
         next=np.zeros_like(by_row),
         own_sentence=by_row,
-        columns=np.broadcast_to(there[:, None], (len(units), heads, longest)),
+        columns=np.broadcast_to(there[:, None], (texts, heads, longest)),
     )

@@ -7,7 +7,7 @@ a run that was stopped, by whatever means, goes on from there and ends with the 
 import json
 import platform
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -21,13 +21,14 @@ from headscope.corpus import Corpus, NoCorpus, Skipped
 from headscope.errors import CannotRead
 from headscope.scope import Scope
 from headscope.store import CannotStudy, Study, StudyFolder, open_study
+from headscope.study.behind import Behind
 from headscope.study.checkpoint import packed, unpack
 from headscope.study.examples import example_pairs, keep
 from headscope.study.observe import Mode, Observer
 from headscope.study.parameters import Parameters
 from headscope.study.progress import Progress, Quiet
 from headscope.study.sums import Chunked, Totals
-from headscope.study.units import Chunk, Position, ahead, batches, chunks
+from headscope.study.units import Chunk, Position, Unit, ahead, batches, chunks
 
 SAVE_EVERY = 10.0  # seconds
 CHUNK_BATCHES = 4  # full batches in a chunk: more pad less, fewer lose less to a kill
@@ -123,15 +124,17 @@ class _Run:
         begun, before = time.monotonic(), self.counts.seconds
         saved = begun
         self.progress.start(self.corpus, self.counts.documents, self.counts.tokens)
-        with self.progress:
+        with self.progress, Behind() as behind:
             for number, chunk in enumerate(ahead(self._chunks())):
                 if number == 0:
                     self._check_same_corpus(chunk)
-                self._add(chunk, observer)
+                self._add(chunk, observer, behind)
                 self.counts.seconds = before + time.monotonic() - begun
                 if time.monotonic() - saved > SAVE_EVERY:
+                    behind.wait()
                     self._save()
                     saved = time.monotonic()
+            behind.wait()
         if not self.counts.units:
             raise NoCorpus(self._nothing())
         self._save()
@@ -147,7 +150,7 @@ class _Run:
             start=Position(self.counts.items, self.counts.windows),
         )
 
-    def _add(self, chunk: Chunk, observer: Observer) -> None:
+    def _add(self, chunk: Chunk, observer: Observer, behind: Behind) -> None:
         """Observe every unit of a chunk in every mode, and add it to the totals."""
         counts = self.counts
         for skipped in chunk.skipped:
@@ -156,24 +159,13 @@ class _Run:
             self.progress.skipped(skipped)
             counts.skipped.append(asdict(skipped))
         groups = batches(chunk.units, self.batch_tokens, self.parameters.padding)
-        gathered = Chunked(len(chunk.units))
         modes: tuple[Mode, ...] = ("real", *self.parameters.nulls)
-        for places in groups:
-            units = [chunk.units[place] for place in places]
-            for mode in modes:
-                attention, pairs = observer.see(units, mode)
-                if attention is not None:
-                    self.totals.see_attention(mode, places, attention, gathered)
-                for seen in pairs:
-                    self.totals.see_pairs(mode, places, seen, gathered)
-                    if mode == "real" and seen.rule == 0:
-                        self.totals.see_types(self.vocabulary, seen)
-            longest = max(len(unit) for unit in units)
-            counts.padded += longest * len(units)
+        for units in read_chunk(
+            chunk.units, groups, modes, observer, self.totals, self.vocabulary, behind
+        ):
+            counts.padded += max(len(unit) for unit in units) * len(units)
             self.progress.advance(units)
         counts.examples = keep(counts.examples, chunk.units, self.parameters.seed)
-        if chunk.units:
-            self.totals.close(chunk.units, gathered, self.vocabulary)
         counts.items, counts.windows = chunk.after.items, chunk.after.windows
         counts.documents += chunk.documents
         counts.units += len(chunk.units)
@@ -265,6 +257,26 @@ class _Run:
         }
         self.folder.finish(tables, manifest)
         return open_study(self.folder.path)
+
+
+def read_chunk(
+    units: Sequence[Unit],
+    groups: Iterable[Sequence[int]],
+    modes: Sequence[Mode],
+    observer: Observer,
+    totals: Totals,
+    vocabulary: int,
+    behind: Behind,
+) -> Iterator[list[Unit]]:
+    """Observe a chunk in every mode, in groups of places, and add it up; yields each group read."""
+    gathered = Chunked(len(units))
+    for places in groups:
+        own = [units[place] for place in places]
+        for mode in modes:
+            behind(totals.see, gathered, vocabulary, mode, places, *observer.see(own, mode))
+        yield own
+    if units:
+        behind(totals.close, units, gathered, vocabulary)
 
 
 def weight_hash(model: Any) -> str:

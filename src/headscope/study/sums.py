@@ -81,6 +81,23 @@ class Totals:
     profiles: Arrays = field(default_factory=dict)
     types: dict[Key, TypeCounts] = field(default_factory=dict)
 
+    def see(
+        self,
+        to: Chunked,
+        vocabulary: int,
+        mode: str,
+        places: Sequence[int],
+        attention: SeenAttention | None,
+        pairs: Sequence[SeenPairs],
+    ) -> None:
+        """Take in what a batch showed in one mode; its units have these places in the chunk."""
+        if attention is not None:
+            self.see_attention(mode, places, attention, to)
+        for seen in pairs:
+            self.see_pairs(mode, places, seen, to)
+            if mode == "real" and seen.rule == 0:
+                self.see_types(vocabulary, seen)
+
     def see_attention(
         self, mode: str, places: Sequence[int], seen: SeenAttention, to: Chunked
     ) -> None:
