@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
 from headscope.pairs.compiled import exact
 from headscope.pairs.tokens import AROUND
-from headscope.pairs.workers import in_parallel
+from headscope.pairs.workers import TOGETHER, in_parallel
 from headscope.study.units import Unit
 
 KINDS = ("token", "word")
@@ -93,16 +93,16 @@ def _drawn(
     """The leader and its ends (texts, layers, heads), of as many ends drawn by frequency."""
     leaders, ends = np.zeros(count.shape, np.int64), np.zeros(count.shape)
 
-    def draw(text: int) -> None:
-        occurrences = np.bincount(types[text][kind, kept[text]], minlength=1)
-        frequency = np.sort(occurrences[occurrences > 0])[::-1][:DRAWN_TYPES]
-        if len(frequency):
-            mean = 2 * count[text, ..., None] * frequency / int(kept[text].sum())
-            random = seen.units[text].random(seen.seed, f"anchor {KINDS[kind]}")
-            numbers = random.poisson(mean)
-            leaders[text], ends[text] = numbers.argmax(-1), numbers.max(-1)
+    def draw(first: int) -> None:
+        for text in range(first, min(first + TOGETHER, len(types))):
+            occurrences = np.bincount(types[text][kind, kept[text]], minlength=1)
+            frequency = np.sort(occurrences[occurrences > 0])[::-1][:DRAWN_TYPES]
+            if len(frequency):
+                mean = 2 * count[text, ..., None] * frequency / int(kept[text].sum())
+                numbers = seen.units[text].random(seen.seed, f"anchor {KINDS[kind]}").poisson(mean)
+                leaders[text], ends[text] = numbers.argmax(-1), numbers.max(-1)
 
-    in_parallel(draw, ((text,) for text in range(len(types))))
+    in_parallel(draw, ((first,) for first in range(0, len(types), TOGETHER)))
     return leaders, ends
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
 from headscope.pairs.distances import LOWER_DISTANCES, UPPER_DISTANCES
+from headscope.pairs.workers import in_parallel
 
 MIDDLE = (LOWER_DISTANCES + UPPER_DISTANCES) / 2  # (bins,)
 BEYOND = (64, 128)
@@ -43,19 +44,28 @@ def compute(sums: Sums) -> dict[str, Quantity]:
 
 
 def profile(seen: SeenPairs) -> dict[str, Values]:
-    """By distance (texts, layers, heads, bins): high pairs, chance, all pairs, Σ C over them.
+    """By distance (layers, heads, bins): high pairs, chance, all pairs, Σ C over them.
 
     C is in units of its root mean square in the text, so that texts and heads add up.
     """
-    high, everything = seen.high("by_distance"), seen.chance("by_distance")
+    everything = seen.chance("by_distance")  # (texts, 1, 1, bins)
     share = ratio(everything, seen.chance("count")[..., None], 0.0)
-    unit = np.sqrt(np.nan_to_num(seen.pairs("mean") ** 2 + seen.pairs("variance")))
-    return {
-        "high": high,
-        "chance": on_grid(seen.high("count")[..., None] * share),
-        "pairs": np.broadcast_to(everything, high.shape),
-        "similarity": on_grid(ratio(seen.pairs("sum_by_distance"), unit[..., None], 0.0)),
-    }
+    shape = (len(seen.layers), seen.layers[0].mean.shape[1], everything.shape[-1])
+    high, chance, similarity = np.empty((3, *shape))
+
+    def add(layer: int) -> None:
+        found = seen.layers[layer]
+        own = found.high[seen.rule]
+        unit = np.sqrt(np.nan_to_num(found.mean**2 + found.variance))[
+            ..., None
+        ]  # (texts, heads, 1)
+        high[layer] = own.by_distance.sum(0)
+        chance[layer] = on_grid(own.count[..., None] * share[:, 0]).sum(0)
+        similarity[layer] = on_grid(ratio(found.sum_by_distance, unit, 0.0)).sum(0)
+
+    in_parallel(add, ((layer,) for layer in range(len(seen.layers))))
+    pairs = np.broadcast_to(everything.sum(0), shape)
+    return {"high": high, "chance": chance, "pairs": pairs, "similarity": similarity}
 
 
 def median(by_distance: Values) -> Values:

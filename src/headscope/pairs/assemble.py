@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.chance import TextChance, chance_pairs, text_chance
+from headscope.pairs.compiled import exact
 from headscope.pairs.rules import Nearest, Peak, Rule, Sigma
 from headscope.pairs.statistics import Anchors, Counts, HighPairs, PairStatistics, TopPairs, Values
 from headscope.pairs.tokens import Reading, Special
@@ -84,6 +85,27 @@ def round_up(value: Values) -> npt.NDArray[np.float32]:
     return np.where(near < value, np.nextafter(near, np.float32(np.inf)), near).astype(np.float32)
 
 
+@exact
+def _unshift(
+    pairs: Any,  # (B, n) int64
+    shift: Any,  # (B, H)
+    exponent: Any,  # (B, H) int32
+    total: Any,  # (B, H, n) of C - shift in units of 4**exponent
+    square: Any,  # (B, H, n) of (C - shift)²
+    plain: Any,  # (B, H, n) out
+    squared: Any,  # (B, H, n) out
+) -> None:
+    texts, heads, size = total.shape
+    for b in range(texts):
+        for h in range(heads):
+            about, unit = shift[b, h], 4.0 ** exponent[b, h]
+            for n in range(size):
+                moved = pairs[b, n] * about
+                plain[b, h, n] = (total[b, h, n] + moved) * unit
+                value = square[b, h, n] + 2 * about * total[b, h, n] + moved * about
+                squared[b, h, n] = max(value, 0.0) * unit * unit
+
+
 def assemble(
     batch: TokenBatch,
     rules: Sequence[Rule],
@@ -95,29 +117,23 @@ def assemble(
     chance = batch.remember(("pairs", special), lambda: chance_pairs(batch_chance(batch, special)))
     count = chance.count[:, None]  # (B, 1)
     once, twice = 2 * numbers.exponent, 4 * numbers.exponent  # (B, H)
-    shift, scaled = numbers.shift, bool(numbers.exponent.any())  # (B, H)
+    shift = numbers.shift  # (B, H)
 
-    def unshifted(
-        pairs: npt.NDArray[Any], about: Values, total: Values, square: Values
-    ) -> tuple[Values, Values]:
+    def unshifted(pairs: Counts, total: Values, square: Values) -> tuple[Values, Values]:
         """Sums of C and C² from sums about the shift, in true units."""
-        extra = (None,) * (total.ndim - 2)
-        up, up2 = once[(..., *extra)], twice[(..., *extra)]
-        plain = total + pairs * about
-        squared = np.maximum(square + 2 * about * total + pairs * about**2, 0)
-        return (np.ldexp(plain, up), np.ldexp(squared, up2)) if scaled else (plain, squared)
+        plain, squared = np.empty((2, *total.shape))
+        _unshift(pairs, shift, numbers.exponent, total, square, plain, squared)
+        return plain, squared
 
     total, square = numbers.sums.sum(-1), numbers.squares.sum(-1)  # (B, H)
     mean, variance = mean_and_variance(count, shift, total, square, numbers.extremes)
     none = np.broadcast_to(count == 0, mean.shape)
-    by_distance = unshifted(
-        chance.by_distance[:, None], shift[..., None], numbers.sums, numbers.squares
-    )
+    by_distance = unshifted(chance.by_distance, numbers.sums, numbers.squares)
     apart = chance.unrelated[:, None]  # (B, 1)
     far = np.where(apart[..., None] > 0, numbers.unrelated, 0)  # (B, H, 2)
     near = np.stack([total, square], -1) - far  # (B, H, 2)
-    unrelated = unshifted(apart, shift, far[..., 0], far[..., 1])
-    related = unshifted(count - apart, shift, near[..., 0], np.maximum(near[..., 1], 0))
+    unrelated = unshifted(apart, far[..., :1], far[..., 1:])
+    related = unshifted(count - apart, near[..., :1], np.maximum(near[..., 1:], 0))
 
     def high(rule: Rule, counted: HighNumbers) -> HighPairs:
         unknown = none | isinstance(rule, Nearest)
@@ -152,10 +168,10 @@ def assemble(
         maximum=true(numbers.extremes[..., 1], once),
         sum_by_distance=by_distance[0],
         square_by_distance=by_distance[1],
-        related_sum=related[0],
-        related_square=related[1],
-        unrelated_sum=unrelated[0],
-        unrelated_square=unrelated[1],
+        related_sum=related[0][..., 0],
+        related_square=related[1][..., 0],
+        unrelated_sum=unrelated[0][..., 0],
+        unrelated_square=unrelated[1][..., 0],
         high=tuple(high(rule, counted) for rule, counted in zip(rules, numbers.high, strict=True)),
         top=top and TopPairs(top.first, top.second, np.ldexp(top.value, once[..., None])),
     )

@@ -5,7 +5,6 @@ each group costs much less than going through all pairs.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,30 +89,47 @@ def _pairs_in_groups(
     return far
 
 
+@exact
+def _count(
+    kept: npt.NDArray[np.bool_],
+    special: npt.NDArray[np.bool_],
+    sentences: npt.NDArray[np.int32],
+    words: npt.NDArray[np.int32],
+    ids: npt.NDArray[np.int32],
+    at_distance: npt.NDArray[np.int64],  # (S,) out
+    inside: npt.NDArray[np.int64],  # (S,) out
+) -> tuple[int, int, int, int]:
+    """Everything about one text, in one call; the last four counts of `TextChance`."""
+    nothing, ids_kept = np.full(len(kept), -1, np.int32), np.sort(ids[kept])
+    plain = _pairs_at_distance(~special, np.flatnonzero(special))  # (S,) no end special
+    at_distance[:] = _pairs_at_distance(kept, np.flatnonzero(~kept))
+    same_word = np.zeros_like(inside)  # (S,)
+    order = np.argsort(sentences, kind="mergesort")
+    far = _pairs_in_groups(sentences, order, kept, special, nothing, inside)
+    order = np.argsort(words, kind="mergesort")
+    far += _pairs_in_groups(words, order, kept, special, sentences, same_word)
+    alike, same_token = 0, 0  # tokens before this one that are the same, pairs so far
+    for i in range(1, len(ids_kept)):
+        alike = alike + 1 if ids_kept[i] == ids_kept[i - 1] else 0
+        same_token += alike
+    touching = at_distance.sum() - plain.sum()
+    unrelated = plain[UNRELATED_DISTANCE + 1 :].sum() - far
+    return same_token, same_word.sum(), touching, unrelated
+
+
 def text_chance(tokens: PairTokens, setting: Special) -> TextChance:
     """Count all pairs of one text."""
-    size, special = len(tokens), tokens.special
-    kept, members = tokens.kept(setting), np.flatnonzero(tokens.kept(setting))
-    nothing = np.full(size, -1, np.int32)
-    plain = _pairs_at_distance(~special, np.flatnonzero(special))  # (S,) no end special
-    at_distance = _pairs_at_distance(kept, np.flatnonzero(~kept))  # (S,)
-
-    def grouped(labels: npt.NDArray[Any], not_of: npt.NDArray[Any]) -> tuple[Counts, int]:
-        counts = np.zeros(size, np.int64)  # (S,)
-        order = np.argsort(labels, kind="stable")
-        return counts, _pairs_in_groups(labels, order, kept, special, not_of, counts)
-
-    inside, far_inside = grouped(tokens.sentences, nothing)
-    words, far_words = grouped(tokens.words, tokens.sentences)
-    same = np.unique(tokens.ids[members], return_counts=True)[1].astype(np.int64)
-    return TextChance(
-        at_distance=at_distance,
-        inside=inside,
-        same_token=int((same * (same - 1) // 2).sum()),
-        same_word=int(words.sum()),
-        special=int(at_distance.sum() - plain.sum()),
-        unrelated=int(plain[UNRELATED_DISTANCE + 1 :].sum() - far_inside - far_words),
+    at_distance, inside = np.zeros((2, len(tokens)), np.int64)
+    counts = _count(
+        tokens.kept(setting),
+        tokens.special,
+        tokens.sentences,
+        tokens.words,
+        tokens.ids,
+        at_distance,
+        inside,
     )
+    return TextChance(at_distance, inside, *counts)
 
 
 def chance_pairs(texts: list[TextChance]) -> ChancePairs:

@@ -116,8 +116,7 @@ class Totals:
                 to.put(Key(mode, name, reading, special, rule), places, measure.update(seen))
         key = Key(mode, "range", reading, special, rule)
         held = self.profiles.setdefault(key, {})
-        for name, value in range.profile(seen).items():
-            added = value.sum(axis=0)
+        for name, added in range.profile(seen).items():
             held[name] = held[name] + added if name in held else added
 
     def see_types(self, vocabulary: int, seen: SeenPairs) -> None:
