@@ -10,6 +10,7 @@ from conftest import SHARED
 from headscope.segment.changes import cut_into
 from headscope.segment.scores import boundary_f1, pk
 from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
+from headscope.segment.topics import cut_units
 
 BOOKS = ("biology", "sociology", "us-history")
 
@@ -46,13 +47,12 @@ def test_chapters_are_cut_better_than_by_their_words_and_than_without_learning(s
     for sections in chapters(10):
         units, lengths = [u for s in sections for u in s], [len(s) for s in sections]
         heads = learned.read(specimen, units)
-        nothing = np.zeros(len(units))
-        for name, vectors, worth in (
-            ("learned", learned.see(heads).vectors, learned.see(heads).worth),
-            ("late", late.see(heads).vectors, nothing),
-            ("words", kernel_vectors(words(units)[:, None, :], np.ones(1)), nothing),
+        count, by_words = len(lengths), kernel_vectors(words(units)[:, None, :], np.ones(1))
+        for name, cuts in (
+            ("learned", cut_units(learned.see(heads), learned, count)),
+            ("late", cut_units(late.see(heads), late, count)),
+            ("words", cut_into(count, by_words, np.zeros(len(units)), learned.shortest)),
         ):
-            cuts = cut_into(len(lengths), vectors, worth, learned.shortest)
             found = np.diff([0, *cuts, len(units)]).tolist()
             scores[name].append(pk(found, lengths))
             agreed[name].append(boundary_f1(found, lengths))
