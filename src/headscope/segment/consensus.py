@@ -38,9 +38,7 @@ def agree_into(count: int, vectors: Vectors, worth: Worth, shortest: int = 1) ->
     return [int(cut) for cut in _most(sums, boundary / (count - 1), apart, count, shortest)]
 
 
-def expected(
-    count: int, vectors: Vectors, worth: Worth, shortest: int
-) -> tuple[Worth, Worth, int]:
+def expected(count: int, vectors: Vectors, worth: Worth, shortest: int) -> tuple[Worth, Worth, int]:
     """Over all ways to cut into `count` segments: the probability of a boundary before each unit.
 
     And that each unit is in one segment with the unit half a mean segment after it; how far that
@@ -79,11 +77,11 @@ def _ways(total: Any, count: int, shortest: int) -> Any:
     for used in range(1, count + 1):
         for end in range(used * shortest, places):
             most = -np.inf
-            for start in range(0, end - shortest + 1):
+            for start in range(end - shortest + 1):
                 most = max(most, found[used - 1, start] + total[start, end])
             if most > -np.inf:
                 weight = 0.0
-                for start in range(0, end - shortest + 1):
+                for start in range(end - shortest + 1):
                     weight += np.exp(found[used - 1, start] + total[start, end] - most)
                 found[used, end] = most + np.log(weight)
     return found
@@ -117,7 +115,7 @@ def _most(sums: Any, boundary: Any, apart: int, count: int, shortest: int) -> An
     best[0, 0] = 0.0
     back = np.zeros((count + 1, places), dtype=np.int32)
     for end in range(shortest, places):
-        for start in range(0, end - shortest + 1):
+        for start in range(end - shortest + 1):
             gain = boundary[start]
             if end - start > apart:
                 gain += sums[end - apart] - sums[start]
