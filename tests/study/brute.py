@@ -104,7 +104,23 @@ def distance(texts) -> dict[str, tuple[float, float]]:
         "mean_distance": _over_high(texts, lambda t: lambda pair: place_of(pair[1] - pair[0])),
         "beyond_64": _over_high(texts, lambda t: lambda pair: pair[1] - pair[0] > 64),
         "beyond_128": _over_high(texts, lambda t: lambda pair: pair[1] - pair[0] > 128),
+        "median_distance": (
+            middle_of([(j - i, 1.0) for t in texts for i, j in t.high]),
+            middle_of(
+                [(j - i, len(t.high) / len(t.pairs)) for t in texts for i, j in t.pairs if t.high]
+            ),
+        ),
     }
+
+
+def middle_of(weighted: list[tuple[int, float]]) -> float:
+    """The place of the distance below which half of the weight lies."""
+    half, reached = sum(weight for _, weight in weighted) / 2, 0.0
+    for far, weight in sorted(weighted):
+        reached += weight
+        if reached >= half - 1e-9:
+            return place_of(far)
+    return math.nan
 
 
 def noise(texts) -> dict[str, tuple[float, float | None]]:

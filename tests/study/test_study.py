@@ -206,9 +206,11 @@ def test_every_measure_table_has_values_intervals_and_chance(whole):
         rows = whole.sql(f"select * from {name} where level = 'head' and value is not null")
         found = rows.to_pylist()
         assert found, name
-        for row in found:
-            if row["low"] is not None:
-                assert row["low"] <= row["value"] <= row["high"]
+        assert all(row["low"] <= row["value"] <= row["high"] for row in found), name
+    far = whole.sql("select * from distances where high > 0").to_pylist()
+    assert all(row["ratio"] == pytest.approx(row["high"] / row["chance"]) for row in far)
+    assert all(row["ratio_low"] <= row["ratio"] <= row["ratio_high"] for row in far)
+    assert sum(row["ratio_low"] < row["ratio_high"] for row in far) > 0.9 * len(far)
     lifted = whole.sql("select * from sentence where level = 'layer'").to_pylist()
     assert all(row["lift"] == pytest.approx(row["value"] / row["chance"]) for row in lifted)
 

@@ -2,10 +2,10 @@
 
     mean_distance     Σ |i−j| over high pairs / high pairs      chance: the same over all pairs
     beyond_64, _128   share of high pairs further apart         of the same texts
-    median_distance   from the distribution by distance
+    median_distance   of high pairs                             chance: of all pairs of the same
+                      texts, each text with as many as a head has high ones on the average
 
 Distances are exact up to 64; beyond, a pair stands at the middle of its bin, four bins an octave.
-The distribution itself is kept without replicates: it has no intervals, and neither has the median.
 """
 
 import numpy as np
@@ -31,16 +31,23 @@ def update(seen: SeenPairs) -> dict[str, Values]:
         far = limit < LOWER_DISTANCES
         sums[f"beyond_{limit}"] = high[..., far].sum(-1)
         sums[f"beyond_{limit}_chance"] = count * ratio(everything[..., far].sum(-1), pairs, 0.0)
+    # (texts, layers, heads, bins), and for chance (texts, 1, 1, bins)
+    sums["by_distance"] = high
+    usual = count.mean((1, 2), keepdims=True)
+    sums["by_distance_chance"] = usual[..., None] * ratio(everything, pairs[..., None], 0.0)
     return {name: on_grid(value) for name, value in sums.items()}
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:
     """Quantities from sums."""
     names = {"mean_distance": "distance"} | {f"beyond_{n}": f"beyond_{n}" for n in BEYOND}
-    return {
+    found = {
         name: Quantity(ratio(sums[key], sums["high"]), ratio(sums[f"{key}_chance"], sums["high"]))
         for name, key in names.items()
     }
+    value, chance = median(sums["by_distance"]), median(sums["by_distance_chance"])
+    found["median_distance"] = Quantity(value, np.broadcast_to(chance, value.shape))
+    return found
 
 
 def profile(seen: SeenPairs) -> dict[str, Values]:

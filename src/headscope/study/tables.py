@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from headscope.corpus import Skipped
-from headscope.measures import range as distances
 from headscope.measures.seen import Values, ratio
 from headscope.measures.types import TypeCounts
 from headscope.pairs.distances import LOWER_DISTANCES, UPPER_DISTANCES
+from headscope.study.bootstrap import interval
 from headscope.study.estimates import LEVELS, difference, estimate, quantities
 from headscope.study.sums import Key, Totals
 
@@ -36,10 +36,6 @@ def measure_tables(totals: Totals) -> dict[str, pa.Table]:
                 found = estimate(quantity)
                 values = {number: getattr(found, number) for number in NUMBERS}
                 _extend(table, key, level, name, values)
-    for key in sorted(totals.profiles):
-        _add_medians(columns["range"], key, totals.profiles[key])
-    for key in sorted(totals.types):
-        _add_pooled_uniqueness(columns["anchor"], key, totals.types[key])
     return {name: _table(table, WHOSE | WHERE | numbers) for name, table in columns.items()}
 
 
@@ -91,13 +87,18 @@ def distance_table(totals: Totals) -> pa.Table:
         **WHOSE,
         **{name: pa.int32() for name in ("layer", "head", "from", "to")},
         "high": pa.int64(),
-        **dict.fromkeys(("chance", "ratio", "similarity"), pa.float64()),
+        **dict.fromkeys(("chance", "ratio", "ratio_low", "ratio_high", "similarity"), pa.float64()),
     }
     table: Columns = {name: [] for name in kinds}
     for key in sorted(totals.profiles):
         profile = totals.profiles[key]
         there = np.flatnonzero(profile["pairs"].any(axis=(0, 1)))
         layers, heads = profile["high"].shape[:2]
+        sums = totals.sums[key]
+        # In a replicate, chance rises and falls with the texts as it does for the usual head.
+        weight = ratio(sums["by_distance_chance"], sums["by_distance_chance"][:1])
+        ratios = ratio(sums["by_distance"], profile["chance"] * weight)
+        low, upper = interval(ratios)  # (layers, heads, bins)
         for layer, head in np.ndindex(layers, heads):
             high, chance = (profile[name][layer, head, there] for name in ("high", "chance"))
             similarity, pairs = (
@@ -113,7 +114,9 @@ def distance_table(totals: Totals) -> pa.Table:
             table["high"] += high.astype(np.int64).tolist()
             for name, values in (
                 ("chance", chance),
-                ("ratio", ratio(high, chance)),
+                ("ratio", ratios[0, layer, head, there]),
+                ("ratio_low", low[layer, head, there]),
+                ("ratio_high", upper[layer, head, there]),
                 ("similarity", mean),
             ):
                 table[name] += values.tolist()
@@ -184,26 +187,6 @@ def type_name(place: int, counts: TypeCounts, tokenizer: Any, *, joined: bool) -
     return str(tokenizer.decode([place])).strip().casefold() or str(
         tokenizer.convert_ids_to_tokens(place)
     )
-
-
-def _add_medians(table: Columns, key: Key, profile: dict[str, Values]) -> None:
-    for level in LEVELS:
-        axes = {"head": (), "layer": (1,), "model": (0, 1)}[level]
-        high, chance = (
-            distances.median(profile[name].sum(axis=axes, keepdims=True) if axes else profile[name])
-            for name in ("high", "chance")
-        )
-        numbers = {"value": high, "chance": chance, "lift": ratio(high, chance)}
-        _extend(table, key, level, "median_distance", numbers)
-
-
-def _add_pooled_uniqueness(table: Columns, key: Key, counts: TypeCounts) -> None:
-    """Distinct anchors / heads, an anchor being the type with most ends in the whole corpus."""
-    anchors = counts.ends.argmax(axis=0)  # (layers, heads)
-    by_layer = np.array([[len(set(row.tolist())) / len(row)] for row in anchors])
-    of_model = np.array([[len(set(anchors.ravel().tolist())) / anchors.size]])
-    for level, value in (("layer", by_layer), ("model", of_model)):
-        _extend(table, key, level, f"{key.measure}_uniqueness_pooled", {"value": value})
 
 
 def _extend(
