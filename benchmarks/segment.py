@@ -32,7 +32,9 @@ from headscope.segment.consensus import agree_into
 from headscope.segment.features import batches
 from headscope.segment.fitting import PENALTIES, Example, fit
 from headscope.segment.scores import score
-from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
+from headscope.segment.segmenter import Seen, Segmenter, default_segmenter, kernel_vectors
+from headscope.segment.topics import cut_units
+from headscope.segment.units import unit_spans
 
 sys.path.insert(0, str(Path(__file__).parent))
 import segment_baselines as baselines
@@ -280,31 +282,34 @@ def topics(arguments: argparse.Namespace) -> None:
 def whole(arguments: argparse.Namespace) -> None:
     """From one string without punctuation to boundaries, of the half for judging."""
     scope = hs.load(None if arguments.model == "specimen" else arguments.model, device="cpu")
+    made = Segmenter.load(arguments.segmenter) if arguments.segmenter else default_segmenter(scope)
     for kind in arguments.sets:
-        judged = [
-            (document, None)
-            for document in documents(arguments.data, kind, "judge", arguments.documents, "bare")
-        ]
+        judged = []
+        for document in documents(arguments.data, kind, "judge", arguments.documents, "bare"):
+            text = " ".join(document.units)
+            spans = unit_spans(text)
+            seen = made.see(made.read(scope, [text[a:b] for a, b in spans]))
+            judged.append((document, (spans, seen)))
         print(f"\n### {kind}, whole bare texts: {len(judged)} documents\n")
         for given in (True, False):
             row(
                 "headscope, even parts as units",
                 given,
                 judged,
-                lambda d, _, n: cut_whole(scope, d, n, arguments.segmenter),
+                lambda d, parts, n: cut_whole(d, *parts, made, n),
             )
 
 
 def cut_whole(
-    scope: hs.Scope, document: Document, count: int | None, segmenter: Path | None
+    document: Document, spans: list[tuple[int, int]], seen: Seen, made: Segmenter, count: int | None
 ) -> list[int]:
     """The sentences nearest to where the product cuts the bare text."""
     starts = np.cumsum([0, *(len(unit) + 1 for unit in document.units)])[:-1]
-    found = scope.segment(" ".join(document.units), n=count, segmenter=segmenter)
-    return sorted({int(np.abs(starts - segment.start).argmin()) for segment in found[1:]} - {0})
+    cuts = cut_units(seen, made, count)
+    return sorted({int(np.abs(starts - spans[cut][0]).argmin()) for cut in cuts} - {0})
 
 
-def row(name: str, given: bool, judged: list[Pair], cut: Callable[..., list[int]]) -> None:
+def row(name: str, given: bool, judged: list[Any], cut: Callable[..., list[int]]) -> None:
     """One line of a table: means over documents, Pk and F1 with a 95 % interval over documents."""
     found = [
         lengths_of(cut(d, f, len(d.lengths) if given else None), len(d.units)) for d, f in judged
