@@ -244,3 +244,12 @@ def test_importing_pairs_imports_nothing_heavy():
     heavy = "{'torch', 'numba', 'triton', 'transformers'}"
     check = f"import sys, headscope.pairs; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_anchors_are_found_where_all_pairs_are_equal():
+    tokens = typed([some_tokens(np.random.default_rng(7), 60)])
+    z = torch.ones(1, 2, 60, 8)
+    want = pair_statistics(z, tokens, quantile(), backend="reference")
+    got = pair_statistics(z, tokens, quantile())
+    assert int(got.high[0].count[0, 0]) == 60 * 59 // 2  # many more than 1 %
+    assert_agree(want, got, digits=1e-12)

@@ -35,6 +35,7 @@ from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
 
 PANEL = 2**20  # values of C that a worker holds: 4 MiB
 ROWS = 128  # rows multiplied at once, so that little of the lower triangle is
+NOT_LISTED = np.empty((0, 2), np.int32)
 COLLECTED = 2**16  # values of one level that are sorted rather than counted once more
 
 
@@ -197,7 +198,9 @@ def _together(
     if len(ranks) < len(rules) or count * size**2 > SMALL:
         return done
     panels = room(count * size**2).view(count, size, size)
-    torch.bmm(vectors, vectors.mT, out=panels)
+    for i in range(0, size, ROWS):
+        rows = slice(i, i + ROWS)
+        torch.bmm(vectors[:, rows], vectors[:, i:].mT, out=panels[:, rows, i:])
     at, number = (b, slice(h, h + count)), min(top, text.count)
     short_texts.add_heads(
         panels.numpy(),
@@ -283,6 +286,7 @@ def _head(
                 numbers.counters[at][n],
                 by_distance,
                 *counted,
+                NOT_LISTED,
             )
         passes.into_bins(by_distance, UPPER_DISTANCES, numbers.by_distance[at][n])
         numbers.expected[at][n] = by_distance @ text.inside_share

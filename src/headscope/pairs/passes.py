@@ -242,8 +242,9 @@ def count_high(
     by_distance: Numbers,  # (S,) int64
     taking_part: Numbers,  # (S,) int64
     sums: Numbers,  # (2,) float64: related, unrelated
+    listed: Numbers,  # (n, 2) int32 out: the first n high pairs
 ) -> None:
-    """Count the high pairs in every way that is asked of them."""
+    """Count the high pairs in every way that is asked of them, and list some."""
     size, lowest = panel.shape[1], reach.min()
     for r in range(min(panel.shape[0], size - i0)):
         i, row = i0 + r, panel[r]
@@ -253,6 +254,8 @@ def count_high(
                 c = row[j]
                 if c < reach[i] and c < reach[j]:
                     continue
+                if counters[COUNT] < len(listed):
+                    listed[counters[COUNT], 0], listed[counters[COUNT], 1] = i, j
                 counters[COUNT] += 1
                 by_distance[j - i] += 1
                 taking_part[i] += 1
@@ -295,6 +298,15 @@ def find_anchors(
             if own[s] == best:
                 for n in range(max(s - AROUND, 0), min(s + AROUND + 1, size)):
                     near[n] |= bit
+
+
+@exact
+def count_listed_around(listed: Numbers, near: Numbers, anchors: Numbers) -> None:
+    """The same as `count_around`, where the list (n, 2) holds all high pairs."""
+    for n in range(len(listed)):
+        both = near[listed[n, 0]] | near[listed[n, 1]]
+        for kind in range(len(anchors)):
+            anchors[kind, 2] += (both >> kind) & 1
 
 
 @exact

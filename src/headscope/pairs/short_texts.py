@@ -5,6 +5,7 @@ A short text has little work in each pass, so that calling them one by one would
 
 import numpy as np
 
+from headscope.pairs.assemble import COUNT
 from headscope.pairs.compiled import exact
 from headscope.pairs.passes import (
     BLANK,
@@ -16,6 +17,7 @@ from headscope.pairs.passes import (
     count_above,
     count_around,
     count_high,
+    count_listed_around,
     find_anchors,
     into_bins,
     kth_of_one_panel,
@@ -69,6 +71,8 @@ def _one_head(
     limits = np.empty(size, np.float32)
     by_distance = np.empty(size, np.int64)
     near = np.empty(size, np.uint8)
+    # Room for twice the highest rank: more is needed only where very many pairs are equal.
+    listed = np.empty((2 * ranks.max() if len(types) else 0, 2), np.int32)
     for rule in range(len(counters)):
         limits[:] = values[rule]
         by_distance[:] = 0
@@ -84,6 +88,7 @@ def _one_head(
             by_distance,
             taking_part[rule],
             high_sums[rule],
+            listed,
         )
         into_bins(by_distance, uppers, by_bin[rule])
         share = 0.0
@@ -92,7 +97,11 @@ def _one_head(
         expected[rule] = share
         if len(types):
             find_anchors(taking_part[rule], types, anchors[rule], near)
-            count_around(panel, 0, limits, near, anchors[rule])
+            found = counters[rule, COUNT]
+            if found <= len(listed):
+                count_listed_around(listed[:found], near, anchors[rule])
+            else:
+                count_around(panel, 0, limits, near, anchors[rule])
     return True
 
 
