@@ -51,17 +51,6 @@ class Kind:
     special: Special = "kept"
 
 
-@dataclass(slots=True, eq=False)
-class _Layers:
-    """What the layers of one pass showed, in order."""
-
-    attention: list[AttentionStatistics]
-    pairs: dict[Kind, list[PairStatistics]]
-    vectors: dict[Special, list[dict[str, Tensor]]]
-    detection: dict[Kind, list[Tensor]]
-    clustered: dict[tuple[Kind, int], list[Values]]  # by number of the rule
-
-
 class Observer:
     """A model, and what is to be seen of it."""
 
@@ -69,6 +58,7 @@ class Observer:
         self, scope: Scope, kinds: Sequence[Kind], rules: Sequence[Rule], seed: int, nulls: bool
     ):
         self.scope, self.kinds, self.rules, self.seed = scope, kinds, rules, seed
+        self.settings = tuple(dict.fromkeys(kind.special for kind in kinds))
         self.causal = scope.shape.stack == "decoder"
         self._twin: LoadedModel | None = None
         if nulls and scope.shape.seam == "projection":
@@ -85,109 +75,10 @@ class Observer:
 
         listed: with the high pairs of the first rule one by one.
         """
-        if mode == "shuffle":
-            units = [shuffled(unit, self.seed) for unit in units]
-        batch = TokenBatch((unit.marks for unit in units), [anchor.types_of(u) for u in units])
-        layers = _Layers(
-            [],
-            {kind: [] for kind in self.kinds},
-            {kind.special: [] for kind in self.kinds},
-            {kind: [] for kind in self.kinds},
-            {},
-        )
         loaded = self.twin if mode == "random" else self.scope.loaded
-        longest, device = max(len(unit) for unit in units), loaded.model.device
-        kept = {s: _padded(batch.kept(s), longest, False) for s in layers.vectors}
-        members = size.Members.of(list(kept.values()), device)
-        counted = {s: torch.from_numpy(mask).to(device) for s, mask in kept.items()}
-        couples = np.stack([repetition.couples(unit, self.seed) for unit in units])
-        places = torch.from_numpy(couples).to(device)
-        classes = _classes(units)
-        top = self._top(batch) if listed else 0
-        waiting: list[Callable[[], None]] = []
-
-        def observe(outputs: HeadOutputs) -> None:
-            if outputs.site.stack != loaded.shape.stack:
-                return
-            name = f"{outputs.site.layer + 1}"
-            z = _head_vectors(outputs, mode, batch.lengths, self.causal)
-            z = z if z.is_cuda else z.contiguous()
-            attention = None
-            if self.no_focus is None:
-                attention = self._attention(outputs, batch, classes, mode, name)
-            pairs = {
-                kind: start_pair_statistics(
-                    z,
-                    batch,
-                    self.rules,
-                    reading=kind.reading,
-                    special=kind.special,
-                    top=top,
-                    layer=name,
-                )
-                for kind in self.kinds
-            }
-            vectors = size.vector_statistics(z, members)
-            for special, statistics in zip(kept, vectors, strict=True):
-                layers.vectors[special].append(statistics)
-            detected: dict[Kind, Tensor] = {}
-            for kind in self.kinds:
-                # Special tokens are in no couple; they only move the mean that is taken away.
-                like = kind if kind.reading == "centred" else Kind(kind.reading)
-                if like not in detected:
-                    detected[like] = _detected(z, like, counted[kind.special], places)
-                layers.detection[kind].append(detected[like])
-            waiting.append(lambda: finish(z, attention, pairs))
-            # A device works on this layer while the host looks at the one before.
-            if len(waiting) > 1:
-                waiting.pop(0)()
-
-        def finish(
-            z: Tensor,
-            attention: Callable[[], AttentionStatistics] | None,
-            pairs: dict[Kind, Callable[[], PairStatistics]],
-        ) -> None:
-            if attention is not None:
-                layers.attention.append(attention())
-            for kind, result in pairs.items():
-                layers.pairs[kind].append(found := result())
-                for rule, high in enumerate(found.high):
-                    if isinstance(high.rule, Peak):
-                        clustered = _clustered(z, kind, batch, high.threshold)
-                        layers.clustered.setdefault((kind, rule), []).append(clustered)
-
-        self._run(loaded, units, observe)
-        for rest in waiting:
-            rest()
-        return self._shown(units, batch, layers)
-
-    def _shown(
-        self, units: Sequence[Unit], batch: TokenBatch, layers: _Layers
-    ) -> tuple[SeenAttention | None, list[SeenPairs]]:
-        """The layers of a pass as the measures take them."""
-        attention = None
-        if self.no_focus is None:
-            attention = SeenAttention(units, layers.attention, self.causal)
-        vectors = {
-            special: {name: _on_host([layer[name] for layer in found]) for name in found[0]}
-            for special, found in layers.vectors.items()
-        }
-        return attention, [
-            SeenPairs(
-                units,
-                batch,
-                layers.pairs[kind],
-                rule,
-                vectors[kind.special],
-                _on_host(layers.detection[kind]),
-                self.seed,
-                np.stack(layers.clustered[kind, rule], 1)
-                if (kind, rule) in layers.clustered
-                else None,
-            )
-            for kind in self.kinds
-            for rule in range(len(self.rules))
-        ]
+        one = _Pass(self, loaded, units, mode, listed)
+        self._run(loaded, one.units, one.observe)
+        return one.shown()
 
     @property
     def twin(self) -> LoadedModel:
@@ -217,7 +108,7 @@ class Observer:
         with torch.no_grad(), capture(loaded.backbone, observe, change=change):
             loaded.backbone(**inputs)
 
-    def _attention(
+    def attention(
         self,
         outputs: HeadOutputs,
         batch: TokenBatch,
@@ -225,6 +116,7 @@ class Observer:
         mode: Mode,
         layer: str | None = None,
     ) -> Callable[[], AttentionStatistics]:
+        """Start the attention statistics of a layer."""
         if mode == "identity":
             return done(_identity_attention(classes, outputs.z.shape[1]))
         query, key = outputs.q, outputs.k
@@ -242,12 +134,6 @@ class Observer:
             normaliser=outputs.normaliser if mode == "real" else None,
             layer=layer,
         )
-
-    def _top(self, batch: TokenBatch) -> int:
-        """How many pairs to list: all high ones of the first rule, if it is a quantile."""
-        rule, longest = self.rules[0], int(max(batch.lengths))
-        pairs = longest * (longest - 1) // 2
-        return min(rule.number(pairs) if isinstance(rule, Quantile) else EXAMPLES, pairs)
 
     def _why_no_focus(self) -> str | None:
         """Why attention cannot be computed again from queries and keys; None where it can.
@@ -268,7 +154,7 @@ class Observer:
         def observe(outputs: HeadOutputs) -> None:
             if outputs.site.stack == self.scope.shape.stack:
                 own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
-                again = self._attention(outputs, batch, _classes(units), "real")().mass[0].sum(1)
+                again = self.attention(outputs, batch, _classes(units), "real")().mass[0].sum(1)
                 off.append(float(np.abs(own - again).max()) / len(units[0]))
 
         self._run(self.scope.loaded, units, observe)
@@ -278,6 +164,137 @@ class Observer:
             f"attention computed again from queries and keys is off by {max(off):.2g} of the mass: "
             f"{self.scope.shape.family} does more than a softmax of their products"
         )
+
+
+class _Pass:
+    """One batch going through a model in one mode, and what its layers have shown so far."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        loaded: LoadedModel,
+        units: Sequence[Unit],
+        mode: Mode,
+        listed: bool,
+    ):
+        self.by, self.loaded, self.mode = observer, loaded, mode
+        shuffle = mode == "shuffle"
+        self.units = [shuffled(unit, observer.seed) for unit in units] if shuffle else units
+        marks, types = [u.marks for u in self.units], [anchor.types_of(u) for u in self.units]
+        self.batch = TokenBatch(marks, types)
+        self.classes = _classes(self.units)
+        self.top = _highest(observer.rules[0], self.batch) if listed else 0
+        self.attention: list[AttentionStatistics] = []
+        self.pairs: dict[Kind, list[PairStatistics]] = {kind: [] for kind in observer.kinds}
+        self.vectors: list[list[dict[str, Tensor]]] = []  # by layer and setting of special tokens
+        self.detection: dict[Kind, list[Tensor]] = {kind: [] for kind in observer.kinds}
+        self.clustered: dict[tuple[Kind, int], list[Values]] = {}  # by number of the rule
+        self._waiting: list[Callable[[], None]] = []
+        self._known: dict[torch.device, _TokensThere] = {}
+
+    def observe(self, outputs: HeadOutputs) -> None:
+        """Start all statistics of a layer, and take those of the layer before."""
+        if outputs.site.stack != self.loaded.shape.stack:
+            return
+        by, name = self.by, f"{outputs.site.layer + 1}"
+        z = _head_vectors(outputs, self.mode, self.batch.lengths, by.causal)
+        z = z if z.is_cuda else z.contiguous()
+        if z.device not in self._known:
+            self._known[z.device] = _TokensThere(self.units, self.batch, by, z.device)
+        there = self._known[z.device]
+        attention = None
+        if by.no_focus is None:
+            attention = by.attention(outputs, self.batch, self.classes, self.mode, name)
+        pairs = {
+            kind: start_pair_statistics(
+                z,
+                self.batch,
+                by.rules,
+                reading=kind.reading,
+                special=kind.special,
+                top=self.top,
+                layer=name,
+            )
+            for kind in by.kinds
+        }
+        self.vectors.append(size.vector_statistics(z, there.members))
+        detected: dict[Kind, Tensor] = {}
+        for kind in by.kinds:
+            # Special tokens are in no couple; they only move the mean that is taken away.
+            like = kind if kind.reading == "centred" else Kind(kind.reading)
+            if like not in detected:
+                detected[like] = _detected(z, like, there.kept[kind.special], there.couples)
+            self.detection[kind].append(detected[like])
+        self._waiting.append(lambda: self._finish(z, attention, pairs))
+        # A device works on this layer while the host looks at the one before.
+        if len(self._waiting) > 1:
+            self._waiting.pop(0)()
+
+    def _finish(
+        self,
+        z: Tensor,
+        attention: Callable[[], AttentionStatistics] | None,
+        pairs: dict[Kind, Callable[[], PairStatistics]],
+    ) -> None:
+        if attention is not None:
+            self.attention.append(attention())
+        for kind, result in pairs.items():
+            self.pairs[kind].append(found := result())
+            for rule, high in enumerate(found.high):
+                if isinstance(high.rule, Peak):
+                    clustered = _clustered(z, kind, self.batch, high.threshold)
+                    self.clustered.setdefault((kind, rule), []).append(clustered)
+
+    def shown(self) -> tuple[SeenAttention | None, list[SeenPairs]]:
+        """Everything, as the measures take it."""
+        for rest in self._waiting:
+            rest()
+        by, attention = self.by, None
+        if by.no_focus is None:
+            attention = SeenAttention(self.units, self.attention, by.causal)
+        vectors = {
+            special: {
+                name: _on_host([layer[number][name] for layer in self.vectors])
+                for name in self.vectors[0][number]
+            }
+            for number, special in enumerate(by.settings)
+        }
+        return attention, [
+            SeenPairs(
+                self.units,
+                self.batch,
+                self.pairs[kind],
+                rule,
+                vectors[kind.special],
+                _on_host(self.detection[kind]),
+                by.seed,
+                np.stack(self.clustered[kind, rule], 1) if (kind, rule) in self.clustered else None,
+            )
+            for kind in by.kinds
+            for rule in range(len(by.rules))
+        ]
+
+
+class _TokensThere:
+    """What the statistics of vectors need to know of the tokens of a batch, on a device."""
+
+    def __init__(
+        self, units: Sequence[Unit], batch: TokenBatch, by: Observer, device: torch.device
+    ):
+        longest = max(len(unit) for unit in units)
+        kept = [_padded(batch.kept(special), longest, False) for special in by.settings]
+        masks = [torch.from_numpy(mask).to(device) for mask in kept]
+        couples = np.stack([repetition.couples(unit, by.seed) for unit in units])
+        self.members = size.Members.of(kept, device)
+        self.kept = dict(zip(by.settings, masks, strict=True))
+        self.couples = torch.from_numpy(couples).to(device)
+
+
+def _highest(rule: Rule, batch: TokenBatch) -> int:
+    """How many pairs to list: all high ones, if the rule is a quantile."""
+    longest = int(max(batch.lengths))
+    pairs = longest * (longest - 1) // 2
+    return min(rule.number(pairs) if isinstance(rule, Quantile) else EXAMPLES, pairs)
 
 
 def _detected(z: Tensor, kind: Kind, members: Tensor, places: Tensor) -> Tensor:
