@@ -69,7 +69,7 @@ class Observer:
     def finish(self):
         if self.now:
             for pending in self.before:
-                pending.result()
+                pending()
 
 
 def run(model, ids, observer):

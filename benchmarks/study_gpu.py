@@ -148,7 +148,7 @@ def parts(scope, units):
     classes = [unit.tokens.classes.astype(np.int32) for unit in units]
     attention = {"number_of_classes": CLASSES, "normaliser": seen[6].normaliser}
     steps = {
-        "vector statistics, both settings": lambda: size.vector_statistics(z, members),
+        "vector statistics, both settings": lambda: size.start_vector_statistics(z, members)(),
         "detection": lambda: repetition.detection(z.float(), places),
         "attention": lambda: attention_statistics(
             seen[6].q, seen[6].k, batch, classes, **attention

@@ -8,7 +8,7 @@ Each is computed for one text and averaged over texts; Z are the vectors of the 
     contrast        std C / √(mean C² + var C), 0 where all pairs are alike, 1 where C averages to 0
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.measures.spectrum import eigenvalue_shares
+from headscope.measures.spectrum import effective_rank, start_eigenvalues
 
 WITHOUT_UNIT = ("norm_spread", "common_mode", "effective_rank")
 
@@ -50,15 +50,15 @@ class Members:
         return Members(None if always.all() else there(always), tuple(ways))
 
 
-def vector_statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
-    """Statistics (texts, heads) of head vectors z (texts, heads, tokens, d), for each way."""
+def start_vector_statistics(z: Tensor, members: Members) -> Callable[[], list[dict[str, Tensor]]]:
+    """Start the statistics (texts, heads) of head vectors z (texts, heads, tokens, d), by way."""
     z = z.float().contiguous()
     vectors = z
     if members.always is not None:
         vectors = torch.where(members.always[:, None, :, None], z, 0.0)
     lengths = z.norm(dim=-1)  # (texts, heads, tokens)
     total, gram = vectors.sum(2), vectors.mT @ vectors  # (texts, heads, d), (texts, heads, d, d)
-    found = []
+    found, eigenvalues = [], []
     for kept, count, place, real in members.ways:
         own_total, own_gram = total, gram
         if place is not None and real is not None:
@@ -69,18 +69,21 @@ def vector_statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
         norm = own_lengths.sum(-1, dtype=torch.float64) / count
         variance = (own_lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
         common = (own_total.double() / count[..., None]).norm(dim=-1)
-        shares = eigenvalue_shares(own_gram)  # (texts, heads, d)
-        entropy = -torch.special.xlogy(shares, shares).sum(-1)
+        eigenvalues.append(start_eigenvalues(own_gram))
         length = norm.clamp(min=torch.finfo(torch.float64).tiny)
         found.append(
             {
                 "norm": norm,
                 "norm_spread": variance.sqrt() / length,
                 "common_mode": common / length,
-                "effective_rank": entropy.exp(),
             }
         )
-    return found
+
+    def result() -> list[dict[str, Tensor]]:
+        ranks = [effective_rank(each()) for each in eigenvalues]
+        return [own | {"effective_rank": rank} for own, rank in zip(found, ranks, strict=True)]
+
+    return result
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:

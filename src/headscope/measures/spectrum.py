@@ -1,30 +1,40 @@
 """Eigenvalues of many small symmetric matrices: on every thread of the host, or on the device."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from headscope.pairs.workers import in_parallel
+from headscope.pairs.later import done
+from headscope.pairs.workers import start_in_parallel
 
 LARGEST = 128  # rows of a matrix that a program of a device can hold
 
 
-def eigenvalue_shares(matrices: Tensor) -> Tensor:
-    """Eigenvalues of positive matrices (texts, heads, d, d), divided by their sum; 0 for zeros."""
+def start_eigenvalues(matrices: Tensor) -> Callable[[], Tensor]:
+    """Start to find the eigenvalues of positive matrices (texts, heads, d, d), in any unit."""
     if matrices.is_cuda and matrices.shape[-1] <= LARGEST:
         from headscope.measures.spectrum_kernels import eigenvalues
-    else:
-        eigenvalues = _on_host
-    found = eigenvalues(matrices).double().clamp(min=0)  # (texts, heads, d)
-    return found / found.sum(-1, keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
 
-
-def _on_host(matrices: Tensor) -> Tensor:
-    """A text at a time on every thread."""
+        return done(eigenvalues(matrices))
     here = matrices.cpu()
     found = here.new_empty(here.shape[:-1])
 
     def solve(text: int) -> None:
         found[text] = torch.linalg.eigvalsh(here[text])
 
-    in_parallel(solve, ((text,) for text in range(len(here))))
-    return found.to(matrices.device)
+    wait = start_in_parallel(solve, ((text,) for text in range(len(here))))
+
+    def result() -> Tensor:
+        wait()
+        return found.to(matrices.device)
+
+    return result
+
+
+def effective_rank(eigenvalues: Tensor) -> Tensor:
+    """The exponential of the entropy of their shares (…, d): how many directions there are."""
+    energy = eigenvalues.double().clamp(min=0)
+    tiny = torch.finfo(torch.float64).tiny
+    shares = energy / energy.sum(-1, keepdim=True).clamp(min=tiny)
+    return torch.exp(-torch.special.xlogy(shares, shares).sum(-1))

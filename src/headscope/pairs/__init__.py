@@ -95,17 +95,20 @@ def start_pair_statistics(
             f"{max(batch.lengths, default=0)} tokens: (texts, heads, tokens, dimensions) is needed"
         )
     chosen = backend if backend != "auto" else "cuda" if z.is_cuda else "cpu"
-    if chosen == "cuda":
-        from headscope.pairs.cuda import start
-
-        return start(z, batch, rules, reading=reading, special=special, top=top, layer=layer).result
-    if chosen == "cpu":
-        from headscope.pairs.cpu import pair_statistics as compute
-    elif chosen == "reference":
-        from headscope.pairs.reference import pair_statistics as compute
-    else:
+    if chosen not in ("reference", "cpu", "cuda"):
         raise ValueError(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
-    return done(compute(z, batch, rules, reading=reading, special=special, top=top, layer=layer))
+    if chosen == "reference":
+        from headscope.pairs.reference import pair_statistics
+
+        found = pair_statistics(
+            z, batch, rules, reading=reading, special=special, top=top, layer=layer
+        )
+        return done(found)
+    if chosen == "cpu":
+        from headscope.pairs.cpu import start
+    else:
+        from headscope.pairs.cuda import start
+    return start(z, batch, rules, reading=reading, special=special, top=top, layer=layer)
 
 
 pair_statistics = at_once(start_pair_statistics)

@@ -123,17 +123,18 @@ def start_attention_statistics(
         query.shape[-1] ** -0.5 if scaling is None else scaling, causal, window, softcap
     )
     chosen = backend if backend != "auto" else "cuda" if query.is_cuda else "cpu"
-    if chosen == "cuda":
-        from headscope.pairs.attention_cuda import start
+    if chosen == "reference":
+        from headscope.pairs.attention_reference import attention_statistics
 
-        return start(
-            query, key, batch, classes, number_of_classes, scores, mask, sinks, layer, normaliser
-        ).result
+        options = (number_of_classes, scores, mask, sinks, layer)
+        return done(attention_statistics(query, key, batch, classes, *options))
     if chosen == "cpu":
-        from headscope.pairs.attention_cpu import attention_statistics as compute
+        from headscope.pairs.attention_cpu import start
     else:
-        from headscope.pairs.attention_reference import attention_statistics as compute
-    return done(compute(query, key, batch, classes, number_of_classes, scores, mask, sinks, layer))
+        from headscope.pairs.attention_cuda import start
+    return start(
+        query, key, batch, classes, number_of_classes, scores, mask, sinks, layer, normaliser
+    )
 
 
 attention_statistics = at_once(start_attention_statistics)

@@ -1,6 +1,6 @@
 """The attention statistics on a CPU: torch multiplies some rows of scores, numba adds them up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from headscope.pairs.attention_passes import NO_SINK, add_heads, add_rows
 from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.tokens import Ints, PairTokens
 from headscope.pairs.vectors import refuse_not_finite
-from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
+from headscope.pairs.workers import SMALL, TOGETHER, room, start_in_parallel
 
 ROWS = 128  # rows of scores that a worker holds
 MASKED = -1e30
@@ -31,7 +31,7 @@ class _Text:
         self.classes = np.ascontiguousarray(classes, np.int32)  # (S,)
 
 
-def attention_statistics(
+def start(
     query: Tensor,
     key: Tensor,
     batch: TokenBatch,
@@ -41,12 +41,16 @@ def attention_statistics(
     mask: Tensor | None,
     sinks: Tensor | None,
     layer: str | None,
-) -> AttentionStatistics:
-    """Sum up the attention of every head of every text, some rows at a time."""
+    normaliser: Tensor | None = None,  # which this backend does not need
+) -> Callable[[], AttentionStatistics]:
+    """Start to sum up the attention of every head of every text, some rows at a time."""
     B, H, K = len(batch), query.shape[1], number_of_classes
     S, shared = int(max(batch.lengths, default=0)), H // key.shape[1]
-    pairs = zip(batch.texts, classes, strict=True)
-    texts = [_Text(text, own, K) for text, own in pairs]
+    known = ("attention", K, b"".join(own.tobytes() for own in classes))
+    texts = batch.remember(
+        known,
+        lambda: [_Text(text, own, K) for text, own in zip(batch.texts, classes, strict=True)],
+    )
     mass, columns = np.zeros((B, H, K, K)), np.zeros((B, H, S))
     sums = np.zeros((B, H, len(ROW_SUMS), K))
     finite = torch.ones(B, H, dtype=torch.bool)
@@ -91,10 +95,15 @@ def attention_statistics(
                     *results,
                 )
 
-    in_parallel(compute, ((b, h) for b in range(B) for h in range(0, H, TOGETHER)))
-    refuse_not_finite(finite, layer, "queries or keys")
-    rows = np.array([text.rows for text in texts], np.int64).reshape(B, K)
-    return from_sums(rows, mass, sums, columns)
+    wait = start_in_parallel(compute, ((b, h) for b in range(B) for h in range(0, H, TOGETHER)))
+
+    def result() -> AttentionStatistics:
+        wait()
+        refuse_not_finite(finite, layer, "queries or keys")
+        rows = np.array([text.rows for text in texts], np.int64).reshape(B, K)
+        return from_sums(rows, mass, sums, columns)
+
+    return result
 
 
 def multiply(

@@ -59,7 +59,7 @@ class Pending:
     columns: Tensor  # (B, H, S) in whole numbers of 1 / COLUMN_UNIT
     layer: str | None
 
-    def result(self) -> AttentionStatistics:
+    def __call__(self) -> AttentionStatistics:
         """Wait for the numbers."""
         K, C = self.rows.shape[1], self.sums.shape[2]
         own = torch.cat([self.sums[:, :, :K, :K], self.sums[:, :, :K, C : C + len(ROW_SUMS)]], 3)

@@ -7,7 +7,7 @@ multiplied again for every pass (one for the sums, one to count the values by le
 the level that holds the threshold, one over the high pairs).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from headscope.pairs.rules import Nearest, Quantile, Rule
 from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs
 from headscope.pairs.tokens import Ints, PairTokens, Reading, Special
 from headscope.pairs.vectors import read_vectors, refuse_not_finite
-from headscope.pairs.workers import SMALL, TOGETHER, in_parallel, room
+from headscope.pairs.workers import SMALL, TOGETHER, room, start_in_parallel
 
 PANEL = 2**20  # values of C that a worker holds: 4 MiB
 ROWS = 128  # rows multiplied at once, so that little of the lower triangle is
@@ -129,7 +129,7 @@ class _Numbers:
         )
 
 
-def pair_statistics(
+def start(
     z: Tensor,
     batch: TokenBatch,
     rules: Sequence[Rule],
@@ -138,8 +138,8 @@ def pair_statistics(
     special: Special,
     top: int,
     layer: str | None,
-) -> PairStatistics:
-    """Compute every statistic of z (B, H, S, d) without ever holding more of C than a panel."""
+) -> Callable[[], PairStatistics]:
+    """Start every statistic of z (B, H, S, d), never holding more of C than a panel."""
     heads, size = z.shape[1], int(max(batch.lengths, default=0))
     kinds = len(batch.types[0]) if batch.types else 0
     numbers = _Numbers(len(batch), heads, max(size, 1), len(rules), kinds, top)
@@ -158,19 +158,25 @@ def pair_statistics(
                 if not done[n]:
                     _head(head, text, rules, top, numbers, (b, h + n))
 
-    in_parallel(compute, ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER)))
-    refuse_not_finite(numbers.finite, layer)
-    found = PairNumbers(
-        numbers.exponent,
-        numbers.shift,
-        numbers.sums,
-        numbers.squares,
-        numbers.unrelated,
-        numbers.extremes,
-        tuple(numbers.high(rule) for rule in range(len(rules))),
-        numbers.top if top else None,
-    )
-    return assemble(batch, rules, found, reading, special)
+    heads_of = ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER))
+    wait = start_in_parallel(compute, heads_of)
+
+    def result() -> PairStatistics:
+        wait()
+        refuse_not_finite(numbers.finite, layer)
+        found = PairNumbers(
+            numbers.exponent,
+            numbers.shift,
+            numbers.sums,
+            numbers.squares,
+            numbers.unrelated,
+            numbers.extremes,
+            tuple(numbers.high(rule) for rule in range(len(rules))),
+            numbers.top if top else None,
+        )
+        return assemble(batch, rules, found, reading, special)
+
+    return result
 
 
 def _likely_mean(vectors: Tensor, text: _Text) -> Tensor:

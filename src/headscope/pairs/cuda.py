@@ -51,7 +51,7 @@ class Pending:
     checks: Tensor  # (1 + rules + 1, BH) the largest |z|; then whether a list was too short
     exponent: Tensor | None = None  # (B, H) of a scale, where vectors are too large or too small
 
-    def result(self) -> PairStatistics:
+    def __call__(self) -> PairStatistics:
         """Wait for the numbers, and do again what did not fit."""
         shape = (len(self.batch), self.layer.z.shape[1])
         checks, *found = to_host([self.checks, *_results(self)])
@@ -59,7 +59,7 @@ class Pending:
         refuse_not_finite(largest.isfinite(), self.name)
         extreme = (largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))
         if self.exponent is None and bool(extreme.any()):
-            return self._scaled(largest).result()
+            return self._scaled(largest)()
         if checks[1:].any():
             for n, too_many in enumerate(checks[1:]):
                 if too_many.any():

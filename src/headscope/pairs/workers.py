@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from headscope.pairs.later import at_once
+
 TOGETHER = 4  # heads taken at once; always as many, so that no result depends on the batch
 SMALL = 2**18  # values of several heads that are done together: 1 MiB, near to the core
 
@@ -32,16 +34,28 @@ def _workers(number: int) -> ThreadPoolExecutor:
     return pool
 
 
-def in_parallel(task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Run a task for each of some arguments, on as many threads as torch uses."""
+def start_in_parallel(
+    task: Callable[..., None], arguments: Iterable[tuple[Any, ...]]
+) -> Callable[[], None]:
+    """Begin a task for each of some arguments, on as many threads as torch uses.
+
+    The function that is returned waits for them.
+    """
 
     def work(*each: Any) -> None:
         with torch.inference_mode():  # which a thread does not take over from the one that asks
             task(*each)
 
     jobs = [_workers(torch.get_num_threads()).submit(work, *each) for each in arguments]
-    for job in jobs:
-        job.result()
+
+    def wait() -> None:
+        for job in jobs:
+            job.result()
+
+    return wait
+
+
+in_parallel = at_once(start_in_parallel)
 
 
 def room(values: int) -> Tensor:

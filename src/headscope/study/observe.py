@@ -217,7 +217,7 @@ class _Pass:
             )
             for kind in by.kinds
         }
-        self.vectors.append(size.vector_statistics(z, there.members))
+        vectors = size.start_vector_statistics(z, there.members)
         detected: dict[Kind, Tensor] = {}
         for kind in by.kinds:
             # Special tokens are in no couple; they only move the mean that is taken away.
@@ -225,9 +225,9 @@ class _Pass:
             if like not in detected:
                 detected[like] = _detected(z, like, there.kept[kind.special], there.couples)
             self.detection[kind].append(detected[like])
-        self._waiting.append(lambda: self._finish(z, attention, pairs))
+        self._waiting.append(lambda: self._finish(z, attention, pairs, vectors))
         # A device works on this layer while the host looks at the one before.
-        if len(self._waiting) > 1:
+        if len(self._waiting) > z.is_cuda:
             self._waiting.pop(0)()
 
     def _finish(
@@ -235,7 +235,9 @@ class _Pass:
         z: Tensor,
         attention: Callable[[], AttentionStatistics] | None,
         pairs: dict[Kind, Callable[[], PairStatistics]],
+        vectors: Callable[[], list[dict[str, Tensor]]],
     ) -> None:
+        self.vectors.append(vectors())
         if attention is not None:
             self.attention.append(attention())
         for kind, result in pairs.items():
