@@ -19,6 +19,7 @@ from headscope.pairs import (
     quantile,
     reference,
     sigma,
+    start_for_settings,
 )
 from headscope.pairs.vectors import NotFiniteError, read_vectors
 from headscope.pairs.workers import in_parallel
@@ -253,3 +254,17 @@ def test_anchors_are_found_where_all_pairs_are_equal():
     got = pair_statistics(z, tokens, quantile())
     assert int(got.high[0].count[0, 0]) == 60 * 59 // 2  # many more than 1 %
     assert_agree(want, got, digits=1e-12)
+
+
+@pytest.mark.parametrize("reading", ["raw", "cosine", "centred"])
+@pytest.mark.parametrize("rules", [RULES[:1], RULES])
+def test_settings_taken_together_have_the_bits_of_each_alone(reading, rules):
+    rng = np.random.default_rng(8)
+    batch = typed(some_tokens(rng, n) for n in (70, 90))
+    z = torch.from_numpy(rng.normal(size=(2, 6, 90, 16))).float()
+    z[1, 1] = 1.0  # too many equal values for the fast way
+    settings = ["left_out", "kept"]
+    together = start_for_settings(z, batch, rules, settings, reading=reading, top=3)
+    for special, result in zip(settings, together, strict=True):
+        alone = pair_statistics(z, batch, rules, reading=reading, special=special, top=3)
+        assert_same_bits(alone, result())

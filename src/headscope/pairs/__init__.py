@@ -51,6 +51,7 @@ __all__ = [
     "plain_tokens",
     "quantile",
     "sigma",
+    "start_for_settings",
     "start_pair_statistics",
 ]
 
@@ -112,3 +113,26 @@ def start_pair_statistics(
 
 
 pair_statistics = at_once(start_pair_statistics)
+
+
+def start_for_settings(
+    z: "Tensor",
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    settings: Sequence[Special],
+    *,
+    reading: Reading,
+    top: int = 0,
+    layer: str | None = None,
+) -> list[Callable[[], PairStatistics]]:
+    """`start_pair_statistics` for several settings of special tokens, together where that pays."""
+    if z.is_cuda:
+        from headscope.pairs.cuda import start
+
+        return [
+            start(z, batch, rules, reading=reading, special=special, top=top, layer=layer)
+            for special in settings
+        ]
+    from headscope.pairs.cpu import start_settings
+
+    return start_settings(z, batch, rules, reading=reading, settings=settings, top=top, layer=layer)

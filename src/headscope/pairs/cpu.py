@@ -8,6 +8,7 @@ the level that holds the threshold, one over the high pairs).
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +30,7 @@ from headscope.pairs.chance import TextChance
 from headscope.pairs.distances import DISTANCE_BINS, UPPER_DISTANCES
 from headscope.pairs.rules import Nearest, Quantile, Rule
 from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs
-from headscope.pairs.tokens import Ints, PairTokens, Reading, Special
+from headscope.pairs.tokens import SPECIAL, Ints, PairTokens, Reading, Special
 from headscope.pairs.vectors import read_vectors, refuse_not_finite
 from headscope.pairs.workers import SMALL, TOGETHER, room, start_in_parallel
 
@@ -140,56 +141,105 @@ def start(
     layer: str | None,
 ) -> Callable[[], PairStatistics]:
     """Start every statistic of z (B, H, S, d), never holding more of C than a panel."""
+    [found] = start_settings(
+        z, batch, rules, reading=reading, settings=[special], top=top, layer=layer
+    )
+    return found
+
+
+def start_settings(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    *,
+    reading: Reading,
+    settings: Sequence[Special],
+    top: int,
+    layer: str | None,
+) -> list[Callable[[], PairStatistics]]:
+    """The same for several settings of special tokens; heads of short texts are multiplied once."""
     heads, size = z.shape[1], int(max(batch.lengths, default=0))
     kinds = len(batch.types[0]) if batch.types else 0
-    numbers = _Numbers(len(batch), heads, max(size, 1), len(rules), kinds, top)
-    texts = batch.remember(("cpu", special), lambda: _texts(batch, special))
+    texts = {s: batch.remember(("cpu", s), partial(_texts, batch, s)) for s in settings}
+    numbers = {
+        s: _Numbers(len(batch), heads, max(size, 1), len(rules), kinds, top) for s in settings
+    }
 
     def compute(b: int, h: int) -> None:
-        some, text = slice(h, h + TOGETHER), texts[b]
+        some = slice(h, h + TOGETHER)
         vectors = z[b, some, : batch.lengths[b]].contiguous()  # (TOGETHER, S, d)
-        read = read_vectors(vectors, reading, text.members)
-        numbers.finite[b, some] = read.finite
-        if bool(read.finite.all()) and text.count:
-            numbers.exponent[b, some] = read.exponent.numpy()
-            numbers.shift[b, some] = _likely_mean(read.vectors, text).numpy()
-            done = _together(read.vectors, text, rules, top, numbers, b, h)
-            for n, head in enumerate(read.vectors):
-                if not done[n]:
-                    _head(head, text, rules, top, numbers, (b, h + n))
+        left: list[tuple[Special, Tensor, npt.NDArray[np.bool_]]] = []
+        read, panels = None, None
+        for setting in sorted(settings, key=SPECIAL.index):  # leaving out blanks what was kept
+            text, own = texts[setting][b], numbers[setting]
+            if read is None or reading == "centred":
+                read, panels = read_vectors(vectors, reading, text.members), None
+            own.finite[b, some] = read.finite
+            if not bool(read.finite.all()) or not text.count:
+                continue
+            own.exponent[b, some] = read.exponent.numpy()
+            own.shift[b, some] = _likely_mean(read.vectors, text).numpy()
+            undone = np.ones(len(read.vectors), np.bool_)
+            if _is_short(read.vectors, rules):
+                panels = _multiply(read.vectors) if panels is None else panels
+                undone = _together(panels, text, rules, top, own, b, h)
+            left.append((setting, read.vectors, undone))
+        for setting, read_by, undone in left:
+            for n in np.flatnonzero(undone).tolist():
+                _head(read_by[n], texts[setting][b], rules, top, numbers[setting], (b, h + n))
 
     heads_of = ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER))
     wait = start_in_parallel(compute, heads_of)
 
-    def result() -> PairStatistics:
+    def result(setting: Special) -> PairStatistics:
         wait()
-        refuse_not_finite(numbers.finite, layer)
+        own = numbers[setting]
+        refuse_not_finite(own.finite, layer)
         found = PairNumbers(
-            numbers.exponent,
-            numbers.shift,
-            numbers.sums,
-            numbers.squares,
-            numbers.unrelated,
-            numbers.extremes,
-            tuple(numbers.high(rule) for rule in range(len(rules))),
-            numbers.top if top else None,
+            own.exponent,
+            own.shift,
+            own.sums,
+            own.squares,
+            own.unrelated,
+            own.extremes,
+            tuple(own.high(rule) for rule in range(len(rules))),
+            own.top if top else None,
         )
-        return assemble(batch, rules, found, reading, special)
+        return assemble(batch, rules, found, reading, setting)
 
-    return result
+    return [partial(result, setting) for setting in settings]
 
 
 def _likely_mean(vectors: Tensor, text: _Text) -> Tensor:
     """About the mean of C over pairs: (‖Σ z‖² - Σ ‖z‖²) / 2 pairs. Sums about it keep digits."""
-    members = vectors[:, text.members] if len(text.left_out) else vectors  # (H, kept, d)
-    total = torch.linalg.vector_norm(members.sum(-2), dim=-1)  # (H,) ‖Σ z‖
-    own = torch.linalg.vector_norm(members, dim=(-2, -1))  # (H,)
-    likely: Tensor = (total**2 - own**2) / (2 * text.count)  # (H,)
+    total, own = vectors.sum(-2), torch.linalg.vector_norm(vectors, dim=(-2, -1))  # (H, d), (H,)
+    own = own**2
+    if len(text.left_out):
+        others = vectors[:, text.left_out]  # (H, left out, d)
+        total, own = total - others.sum(-2), own - others.square().sum((-2, -1))
+    likely: Tensor = (total.square().sum(-1) - own) / (2 * text.count)  # (H,)
     return likely
 
 
+def _is_short(vectors: Tensor, rules: Sequence[Rule]) -> bool:
+    """Whether heads (n, S, d) are done in one compiled call: the usual case."""
+    quantiles = all(isinstance(rule, Quantile) for rule in rules)
+    return quantiles and len(vectors) * vectors.shape[1] ** 2 <= SMALL
+
+
+def _multiply(vectors: Tensor) -> npt.NDArray[np.float32]:
+    """C of several heads (n, S, d): the upper half, and a little more."""
+    count, size, _ = vectors.shape
+    panels = room(count * size**2).view(count, size, size)
+    for i in range(0, size, ROWS):
+        rows = slice(i, i + ROWS)
+        torch.bmm(vectors[:, rows], vectors[:, i:].mT, out=panels[:, rows, i:])
+    found: npt.NDArray[np.float32] = panels.numpy()
+    return found
+
+
 def _together(
-    vectors: Tensor,
+    panels: npt.NDArray[np.float32],
     text: _Text,
     rules: Sequence[Rule],
     top: int,
@@ -197,19 +247,13 @@ def _together(
     b: int,
     h: int,
 ) -> npt.NDArray[np.bool_]:
-    """The usual case, some heads (n, S, d) of a short text in one compiled call; which are done."""
-    count, size, _ = vectors.shape
+    """Some heads of a short text (n, S, S) in one compiled call; which of them are not done."""
+    count = len(panels)
     ranks = [rule.number(text.count) for rule in rules if isinstance(rule, Quantile)]
     done = np.zeros(count, np.bool_)
-    if len(ranks) < len(rules) or count * size**2 > SMALL:
-        return done
-    panels = room(count * size**2).view(count, size, size)
-    for i in range(0, size, ROWS):
-        rows = slice(i, i + ROWS)
-        torch.bmm(vectors[:, rows], vectors[:, i:].mT, out=panels[:, rows, i:])
     at, number = (b, slice(h, h + count)), min(top, text.count)
     short_texts.add_heads(
-        panels.numpy(),
+        panels,
         text.left_out,
         numbers.shift[at],
         text.kept,
@@ -241,7 +285,7 @@ def _together(
     )
     for each in (numbers.sums, numbers.squares, numbers.unrelated):  # the other way adds up again
         each[at][~done] = 0
-    return done
+    return ~done
 
 
 def _head(

@@ -25,7 +25,7 @@ from headscope.pairs import (
     Quantile,
     Rule,
     TokenBatch,
-    start_pair_statistics,
+    start_for_settings,
 )
 from headscope.pairs.attention import AttentionStatistics, start_attention_statistics
 from headscope.pairs.later import done
@@ -205,18 +205,14 @@ class _Pass:
         attention = None
         if by.no_focus is None:
             attention = by.attention(outputs, self.batch, self.classes, self.mode, name)
-        pairs = {
-            kind: start_pair_statistics(
-                z,
-                self.batch,
-                by.rules,
-                reading=kind.reading,
-                special=kind.special,
-                top=self.top,
-                layer=name,
+        pairs: dict[Kind, Callable[[], PairStatistics]] = {}
+        for reading in dict.fromkeys(kind.reading for kind in by.kinds):
+            kinds = [kind for kind in by.kinds if kind.reading == reading]
+            settings = [kind.special for kind in kinds]
+            started = start_for_settings(
+                z, self.batch, by.rules, settings, reading=reading, top=self.top, layer=name
             )
-            for kind in by.kinds
-        }
+            pairs |= dict(zip(kinds, started, strict=True))
         vectors = size.start_vector_statistics(z, there.members)
         detected: dict[Kind, Tensor] = {}
         for kind in by.kinds:
