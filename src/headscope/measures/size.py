@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.measures.spectrum import effective_rank, start_eigenvalues
+from headscope.measures.spectrum import effective_rank
+from headscope.pairs.later import done
+from headscope.pairs.workers import start_in_parallel
 
 WITHOUT_UNIT = ("norm_spread", "common_mode", "effective_rank")
 
@@ -49,16 +51,44 @@ class Members:
             ways.append((there(each), there(count), *few))
         return Members(None if always.all() else there(always), tuple(ways))
 
+    def of_text(self, text: int) -> "Members":
+        """Those of one text."""
+        own = slice(text, text + 1)
+
+        def some(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[own]
+
+        ways = tuple((kept[own], count[own], some(p), some(r)) for kept, count, p, r in self.ways)
+        return Members(some(self.always), ways)
+
 
 def start_vector_statistics(z: Tensor, members: Members) -> Callable[[], list[dict[str, Tensor]]]:
     """Start the statistics (texts, heads) of head vectors z (texts, heads, tokens, d), by way."""
+    if z.is_cuda:
+        return done(_statistics(z, members))
+    found: list[list[dict[str, Tensor]]] = [[] for _ in z]
+
+    def look(text: int) -> None:
+        found[text] = _statistics(z[text : text + 1], members.of_text(text))
+
+    wait = start_in_parallel(look, ((text,) for text in range(len(z))))
+
+    def result() -> list[dict[str, Tensor]]:
+        wait()
+        ways = zip(*found, strict=True)
+        return [{name: torch.cat([t[name] for t in texts]) for name in texts[0]} for texts in ways]
+
+    return result
+
+
+def _statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
     z = z.float().contiguous()
     vectors = z
     if members.always is not None:
         vectors = torch.where(members.always[:, None, :, None], z, 0.0)
     lengths = z.norm(dim=-1)  # (texts, heads, tokens)
     total, gram = vectors.sum(2), vectors.mT @ vectors  # (texts, heads, d), (texts, heads, d, d)
-    found, eigenvalues = [], []
+    found = []
     for kept, count, place, real in members.ways:
         own_total, own_gram = total, gram
         if place is not None and real is not None:
@@ -69,21 +99,16 @@ def start_vector_statistics(z: Tensor, members: Members) -> Callable[[], list[di
         norm = own_lengths.sum(-1, dtype=torch.float64) / count
         variance = (own_lengths.double().square().sum(-1) / count - norm.square()).clamp(min=0)
         common = (own_total.double() / count[..., None]).norm(dim=-1)
-        eigenvalues.append(start_eigenvalues(own_gram))
         length = norm.clamp(min=torch.finfo(torch.float64).tiny)
         found.append(
             {
                 "norm": norm,
                 "norm_spread": variance.sqrt() / length,
                 "common_mode": common / length,
+                "effective_rank": effective_rank(own_gram),
             }
         )
-
-    def result() -> list[dict[str, Tensor]]:
-        ranks = [effective_rank(each()) for each in eigenvalues]
-        return [own | {"effective_rank": rank} for own, rank in zip(found, ranks, strict=True)]
-
-    return result
+    return found
 
 
 def update(seen: SeenPairs) -> dict[str, Values]:
