@@ -346,6 +346,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", help="names of rows; all unless given")
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     arguments = parser.parse_args()
+    if arguments.what != "read" and arguments.model != "specimen" and not arguments.segmenter:
+        parser.error("another model needs --segmenter, made by benchmarks/segment_fit.py")
     torch.set_num_threads(1)
     {"read": read_all, "topics": topics, "whole": whole}[arguments.what](arguments)
 
