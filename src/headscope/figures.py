@@ -269,7 +269,14 @@ def _lines(
     colour = alt.Color(
         "series:N",
         scale=alt.Scale(domain=names, range=COLOURS[: len(names)]),
-        legend=alt.Legend(title=None, orient="bottom", columns=2, labelLimit=280, symbolOpacity=1)
+        legend=alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=2,
+            columnPadding=40,  # labels are wider in some fonts than in the one they are laid out in
+            labelLimit=280,
+            symbolOpacity=1,
+        )
         if len(names) > 1
         else None,
     )
@@ -306,7 +313,10 @@ def _map(
         color=alt.Color(
             "shown:Q",
             scale=alt.Scale(scheme="viridis", type=scale),  # type: ignore[arg-type]
-            legend=alt.Legend(title=legend, format=".0%" if percent else "~s"),
+            legend=alt.Legend(
+                title=legend.replace(" (", "\n(").split("\n"),
+                format=".0%" if percent else ",.2~r",
+            ),
         )
     )
     words = base.mark_text(fontSize=8).encode(
@@ -326,15 +336,16 @@ def _dressed(
 ) -> alt.LayerChart:
     """Size, typography, and a caption with the sample."""
     corpus, said = study.manifest["corpus"], study.manifest["parameters"]
-    sample = (
+    sample = [
         f"{study.manifest['model']['name']} on {corpus['name']}: {corpus['documents']:,} "
-        f"documents, {corpus['tokens']:,} tokens; {said['readings'][0]}, {said['rule']}; "
-        "95 % intervals over documents"
-    )
+        f"documents, {corpus['tokens']:,} tokens",
+        f"{said['readings'][0]}, {said['rule']}; 95 % intervals over documents",
+    ]
     dressed: alt.LayerChart = (
         chart.properties(
             width=width,
             height=height,
+            padding={"left": 5, "top": 5, "right": 30, "bottom": 5},
             title=alt.TitleParams(title, subtitle=sample, subtitleFontSize=9, anchor="start"),
         )
         .configure(font="Helvetica, Arial, sans-serif")
