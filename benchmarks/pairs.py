@@ -27,6 +27,7 @@ from transformers.masking_utils import sdpa_mask
 from headscope.pairs import TokenBatch, cpu, pair_statistics, passes, plain_tokens, quantile
 from headscope.pairs.attention import attention_statistics
 from headscope.pairs.attention_passes import add_rows
+from headscope.pairs.panels import Panels, kth_largest
 
 CLASSES, Q = 8, (0.002, 0.005, 0.01, 0.02, 0.05)
 
@@ -179,7 +180,7 @@ def where_the_time_goes(size=512, d=64):
     z, text = torch.randn(size, d), cpu._texts(batch, "kept")[0]
     square = torch.randn(1500, 1500)
     peak = 2 * 1500**3 / processor_time(lambda: square @ square)
-    panels = cpu.Panels(z, text.left_out)
+    panels = Panels(z, text.left_out)
     panel = next(iter(panels))
     ends = np.array([float(panel[0].min()), float(panel[0].max())], np.float32)
     low, high = float(ends[0]), float(ends[1])
@@ -187,22 +188,23 @@ def where_the_time_goes(size=512, d=64):
     sums, two = np.zeros((2, size)), np.zeros(2)
     pairs = size * (size - 1) / 2
     rank = quantile(0.01).number(int(pairs))
-    reach = np.full(size, cpu.kth_largest(panels, [rank], low, high)[rank], np.float32)
+    reach = np.full(size, kth_largest(panels, [rank], low, high)[rank], np.float32)
     kinds_of = (text.sentence, text.word, text.ordinary)
     counters = (np.zeros(6, np.int64), *np.zeros((2, size), np.int64), two)
     scores = np.random.default_rng(0).normal(size=(size, size)).astype(np.float32)
     whole = (text.sentence, kinds[0], np.empty(0, np.int64), np.zeros(CLASSES + 1, np.int64), 7)
     sent = (np.zeros((CLASSES, CLASSES)), np.zeros((6, CLASSES)), np.zeros(size))
     steps = {
-        "product, upper panels": (lambda: cpu.Panels(z, text.left_out), pairs, 2 * d),
+        "product, upper panels": (lambda: Panels(z, text.left_out), pairs, 2 * d),
         "sums, extremes (add_up)": (
             lambda: passes.add_up(*panel, 0.0, text.kept, *kinds_of, *sums, two, ends), pairs, 0,
         ),
         "levels (count_levels)": (lambda: passes.count_levels(*panel, *span, counts), pairs, 0),
-        "threshold, with levels": (lambda: cpu.kth_largest(panels, [rank], low, high), pairs, 0),
+        "threshold, with levels": (lambda: kth_largest(panels, [rank], low, high), pairs, 0),
         "high pairs (count_high)": (
             lambda: passes.count_high(
-                *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counters
+                *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counters,
+                cpu.NOT_LISTED,
             ), pairs, 0,
         ),
         "scores, whole": (lambda: torch.mm(z, z.T), size * size, 2 * d),

@@ -1,6 +1,8 @@
 """Benchmarks are run by hand; each is imported here, so that none is left behind by a change."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,3 +21,13 @@ def test_a_benchmark_can_be_imported(path, monkeypatch):
         if missing.name.startswith("headscope") or (path.parent / f"{missing.name}.py").exists():
             raise
         pytest.skip(f"{missing.name} is not installed: pip install 'headscope[bench]'")
+
+
+def test_the_steps_of_a_head_can_be_timed():
+    """They are inner functions, which nothing else calls from outside."""
+    code = "import pairs; pairs.where_the_time_goes(size=64, d=16)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    assert "high pairs (count_high)" in found.stdout

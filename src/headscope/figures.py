@@ -21,6 +21,7 @@ Rows = list[dict[str, Any]]
 WIDTH, HEIGHT = 340, 190  # pixels at 96 to the inch: the column of a paper
 # Okabe and Ito's colours, which colour-blind people tell apart.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+INTERVALS = "; 95 % intervals over documents"
 SPECIAL = {"kept": "special tokens kept", "left_out": "special tokens left out"}
 VERDICTS = {"holds": "#009E73", "undecided": "#E69F00", "does not hold": "#D55E00"}
 
@@ -113,9 +114,8 @@ def anchor(study: "Study") -> alt.LayerChart:
         {"layer": layer, "head": head, "shown": row["share"], "text": row["type"][:7]}
         for (layer, head), row in first.items()
     ]
-    return _map(
-        study, rows, "share of pair ends", "The anchor of each head", percent=True, wide=True
-    )
+    title, about = "The anchor of each head", "; counted as a whole, without 95 % intervals"
+    return _map(study, rows, "share of pair ends", title, percent=True, wide=True, about=about)
 
 
 def findings(study: "Study") -> alt.LayerChart:
@@ -143,7 +143,8 @@ def findings(study: "Study") -> alt.LayerChart:
     low = base.mark_rule(strokeWidth=2).encode(x=axis, x2="low:Q")
     points = base.mark_point(filled=True, size=60).encode(x=axis)
     drawn = alt.layer(line, interval, low, points)
-    return _dressed(drawn, study, "The claims, tested", height=alt.Step(18))
+    height = alt.Step(18)
+    return _dressed(drawn, study, "The claims, tested", height=height, about=INTERVALS)
 
 
 FIGURES: Mapping[str, Callable[["Study"], alt.LayerChart]] = {
@@ -287,7 +288,7 @@ def _lines(
     band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=axis), y2="high:Q")
     line = base.mark_line(point=alt.OverlayMarkDef(size=22)).encode(y=value)
     chance = base.mark_line(strokeDash=[3, 3], strokeWidth=1).encode(y="chance:Q")
-    return _dressed(alt.layer(band, chance, line), study, title)
+    return _dressed(alt.layer(band, chance, line), study, title, about=INTERVALS)
 
 
 def _map(
@@ -299,6 +300,7 @@ def _map(
     percent: bool = False,
     scale: str = "linear",
     wide: bool = False,
+    about: str = "; 95 % intervals are in the study",
 ) -> alt.LayerChart:
     """A cell for each head: colour for the number, words inside."""
     values = sorted(row["shown"] for row in rows if row["shown"] is not None)
@@ -323,8 +325,8 @@ def _map(
         text="text:N",
         color=alt.condition("datum.light", alt.value("black"), alt.value("white")),
     )
-    size = alt.Step(38 if wide else 25)
-    return _dressed(alt.layer(cells, words), study, title, width=size, height=alt.Step(17))
+    width, height = alt.Step(38 if wide else 25), alt.Step(17)
+    return _dressed(alt.layer(cells, words), study, title, width, height, about)
 
 
 def _dressed(
@@ -333,20 +335,23 @@ def _dressed(
     title: str,
     width: Any = WIDTH,
     height: Any = HEIGHT,
+    about: str = "",
 ) -> alt.LayerChart:
     """Size, typography, and a caption with the sample."""
     corpus, said = study.manifest["corpus"], study.manifest["parameters"]
     sample = [
         f"{study.manifest['model']['name']} on {corpus['name']}: {corpus['documents']:,} "
         f"documents, {corpus['tokens']:,} tokens",
-        f"{said['readings'][0]}, {said['rule']}; 95 % intervals over documents",
+        f"{said['readings'][0]}, {said['rule']}" + about,
     ]
     dressed: alt.LayerChart = (
         chart.properties(
             width=width,
             height=height,
             padding={"left": 5, "top": 5, "right": 30, "bottom": 5},
-            title=alt.TitleParams(title, subtitle=sample, subtitleFontSize=9, anchor="start"),
+            title=alt.TitleParams(
+                title, subtitle=sample, subtitleFontSize=9, anchor="start", offset=8
+            ),
         )
         .configure(font="Helvetica, Arial, sans-serif")
         .configure_axis(labelFontSize=10, titleFontSize=11, titleFontWeight="normal", grid=False)

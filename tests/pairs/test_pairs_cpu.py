@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from headscope.pairs import (
     TokenBatch,
     chance,
-    cpu,
     nearest,
     pair_statistics,
+    panels,
     peak,
     plain_tokens,
     quantile,
@@ -62,7 +62,7 @@ def products(z, reading, kept):
     C = np.zeros((len(z), len(z)))
 
     def multiply():
-        for panel, i0 in cpu.Panels(read.vectors[0], np.empty(0, np.int64)):
+        for panel, i0 in panels.Panels(read.vectors[0], np.empty(0, np.int64)):
             C[i0 : i0 + len(panel)] = panel[: len(z) - i0]
 
     in_parallel(multiply, [()])  # where the backend multiplies: on two threads, bits may differ
@@ -189,8 +189,8 @@ def test_a_matrix_in_many_panels_counts_as_one_in_a_single_panel(monkeypatch, ki
     if kind != "whole numbers":
         z = z.clamp(1, 1 if kind == "one value" else 2)
     whole = pair_statistics(z, tokens, RULES, top=20, special="left_out")
-    monkeypatch.setattr(cpu, "PANEL", 3000)
-    monkeypatch.setattr(cpu, "COLLECTED", 4)  # and levels are split again and again
+    monkeypatch.setattr(panels, "PANEL", 3000)
+    monkeypatch.setattr(panels, "COLLECTED", 4)  # and levels are split again and again
     parts = pair_statistics(z, tokens, RULES, top=20, special="left_out")
     assert_agree(whole, parts, digits=1e-12)
 

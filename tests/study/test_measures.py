@@ -27,12 +27,8 @@ def added(seen_by: Observer, batches: list[list[Unit]], mode: str = "real") -> T
     totals = Totals(REPLICATES, seed=0)
     vocabulary = len(seen_by.scope.tokenizer)
     for units in batches:
-        chunk, places = Chunked(len(units)), range(len(units))
-        attention, pairs = seen_by.see(units, mode)
-        totals.see_attention(mode, places, attention, chunk)
-        for seen in pairs:
-            totals.see_pairs(mode, places, seen, chunk)
-            totals.see_types(vocabulary, seen)
+        chunk = Chunked(len(units))
+        totals.see(chunk, vocabulary, mode, range(len(units)), *seen_by.see(units, mode))
         totals.close(units, chunk, vocabulary)
     return totals
 

@@ -20,9 +20,10 @@ from torch import Tensor
 from headscope.pairs import launches
 from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assemble
 from headscope.pairs.batch import TokenBatch
+from headscope.pairs.counted import Counted
 from headscope.pairs.distances import DISTANCE_BINS
 from headscope.pairs.host import to_host
-from headscope.pairs.launches import NO_PAIR, Counted, Lists, Sums
+from headscope.pairs.launches import NO_PAIR, Lists, Sums
 from headscope.pairs.layer import BINS, SHARE_UNIT, Layer, TextTensors, read, tile_of
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, Values

@@ -142,3 +142,9 @@ def append(found, listed, room, c, edge, which, place, ASSEMBLY: tl.constexpr):
             is_pure=False,
             pack=1,
         )
+
+
+@triton.jit
+def listed_value(entry):
+    """The similarity of a listed pair."""
+    return (entry >> 32).to(tl.int32).to(tl.float32, bitcast=True)

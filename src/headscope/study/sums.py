@@ -92,19 +92,19 @@ class Totals:
     ) -> None:
         """Take in what a batch showed in one mode; its units have these places in the chunk."""
         if attention is not None:
-            self.see_attention(mode, places, attention, to)
+            self._see_attention(mode, places, attention, to)
         for seen in pairs:
-            self.see_pairs(mode, places, seen, to)
+            self._see_pairs(mode, places, seen, to)
             if mode == "real" and seen.rule == 0:
-                self.see_types(vocabulary, seen)
+                self._see_types(vocabulary, seen)
 
-    def see_attention(
+    def _see_attention(
         self, mode: str, places: Sequence[int], seen: SeenAttention, to: Chunked
     ) -> None:
         """Take in the attention of a batch."""
         to.put(Key(mode, "focus"), places, MEASURES["focus"].update(seen))
 
-    def see_pairs(self, mode: str, places: Sequence[int], seen: SeenPairs, to: Chunked) -> None:
+    def _see_pairs(self, mode: str, places: Sequence[int], seen: SeenPairs, to: Chunked) -> None:
         """Take in the pairs of a batch under one reading and rule."""
         first = seen.layers[0]
         reading, special, rule = first.reading, first.special, str(first.high[seen.rule].rule)
@@ -119,7 +119,7 @@ class Totals:
         for name, added in range.profile(seen).items():
             held[name] = held[name] + added if name in held else added
 
-    def see_types(self, vocabulary: int, seen: SeenPairs) -> None:
+    def _see_types(self, vocabulary: int, seen: SeenPairs) -> None:
         """Count the types of a batch of the real thing."""
         first = seen.layers[0]
         rule = str(first.high[seen.rule].rule)
