@@ -335,6 +335,16 @@ def test_the_state_on_disk_is_plain_arrays(tiny, tmp_path, monkeypatch):
     assert all(np.isfinite(value).all() for value in arrays.values())
 
 
+def test_a_state_of_another_version_is_not_gone_on_with(tiny, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "STATE", running.STATE - 1)
+        patch.setattr(running._Run, "_write", dies)
+        with pytest.raises(Death):
+            tiny.study(DOCUMENTS[:3], tmp_path, **OPTIONS)
+    with pytest.raises(CannotStudy, match=r"begun by another version.*--out"):
+        tiny.study(DOCUMENTS[:3], tmp_path, **OPTIONS)
+
+
 def test_documents_may_come_from_a_corpus_object(tiny, tmp_path):
     made = study(tiny, Corpus(DOCUMENTS[:2]), tmp_path, Parameters(replicates=3))
     assert made.manifest["corpus"]["documents"] == 2

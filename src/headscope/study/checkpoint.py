@@ -9,6 +9,8 @@ from headscope.study.sums import Key, Totals
 
 Packed = dict[str, Any]
 
+STATE = 2  # changes whenever other arrays are added up: states of before would lack them
+
 
 def packed(totals: Totals) -> tuple[Packed, Packed]:
     """Named arrays, and names and sizes of type counts for JSON; only types that occurred."""

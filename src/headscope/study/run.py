@@ -22,7 +22,7 @@ from headscope.errors import CannotRead
 from headscope.scope import Scope
 from headscope.store import CannotStudy, Study, StudyFolder, open_study
 from headscope.study.behind import Behind
-from headscope.study.checkpoint import packed, unpack
+from headscope.study.checkpoint import STATE, packed, unpack
 from headscope.study.examples import example_pairs, keep
 from headscope.study.observe import Mode, Observer
 from headscope.study.parameters import Parameters
@@ -175,13 +175,19 @@ class _Run:
     def _save(self) -> None:
         arrays, names = packed(self.totals)
         counts = asdict(self.counts) | {"fingerprint": str(self.counts.fingerprint)}
-        self.folder.save_state(arrays, {"about": self.about, "counts": counts, "types": names})
+        said = {"state": STATE, "about": self.about, "counts": counts, "types": names}
+        self.folder.save_state(arrays, said)
 
     def _resume(self) -> None:
         state = self.folder.load_state()
         if state is None:
             return
         arrays, said = state
+        if said.get("state") != STATE:
+            raise CannotStudy(
+                f"The study in '{self.folder.path}' was begun by another version of headscope, "
+                "which added up other things. Name another folder with --out, or remove this one."
+            )
         self._refuse_other(said["about"])
         self.counts = Counts(**said["counts"] | {"fingerprint": int(said["counts"]["fingerprint"])})
         unpack(arrays, said["types"], self.totals)
