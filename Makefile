@@ -6,8 +6,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # The version we develop with. Any torch already in the environment is left as it is.
 TORCH  := torch==2.13.0
+LOCK   := requirements-dev.lock
 
-.PHONY: demo test test-all check format clean help
+.PHONY: demo test test-all docs check format clean help
 
 demo: $(READY)  ## read the sample text with the specimen and write demo/reading.html
 	@$(BIN)/headscope demo --out demo
@@ -16,18 +17,24 @@ test: $(READY) check  ## what has to pass before a change lands
 	$(BIN)/python -m pytest
 
 test-all: $(READY) check  ## the same, with the slow tests
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -m "" --durations=15
 
-check: $(READY)  ## style and types
+check: $(READY)  ## style, types, and that data goes one way
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+docs: $(READY)  ## the documentation as a site that needs no network, in site/
+	@$(BIN)/python -c 'import mkdocs, material, mkdocstrings' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --constraint $(LOCK) --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 format: $(READY)  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(LOCK)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "headscope needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 …"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
@@ -35,11 +42,13 @@ $(READY): pyproject.toml
 	@echo "installing into $(VENV) (the first time takes a few minutes)"
 	@$(BIN)/python -m pip install --quiet --upgrade pip
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --constraint $(LOCK) --editable '.[dev]' || \
+	  { echo "not every version of $(LOCK) can be had here; taking others that fit"; \
+	    $(BIN)/python -m pip install --quiet --editable '.[dev]'; }
 	@touch $@
 
 clean:  ## remove what the commands above made
-	rm -rf $(VENV) demo dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 help:
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12

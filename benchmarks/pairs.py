@@ -24,10 +24,12 @@ from transformers import AttentionInterface, AttentionMaskInterface, BertConfig,
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from headscope.pairs import TokenBatch, cpu, pair_statistics, passes, plain_tokens, quantile
-from headscope.pairs.attention import attention_statistics
-from headscope.pairs.attention_passes import add_rows
-from headscope.pairs.panels import Panels, kth_largest
+from headscope.attention.cpu.passes import add_rows
+from headscope.attention.statistics import attention_statistics
+from headscope.pairs import TokenBatch, pair_statistics, plain_tokens, quantile
+from headscope.pairs.cpu import backend as cpu
+from headscope.pairs.cpu import passes, short_texts
+from headscope.pairs.cpu.panels import Panels
 
 CLASSES, Q = 8, (0.002, 0.005, 0.01, 0.02, 0.05)
 
@@ -177,36 +179,34 @@ def where_the_time_goes(size=512, d=64):
     """One head in one text, step by step, on one thread, against the peak of that thread."""
     torch.set_num_threads(1)
     batch, kinds = texts(1, size)
-    z, text = torch.randn(size, d), cpu._texts(batch, "kept")[0]
+    z, text = torch.randn(size, d), cpu._texts(batch, ("kept", "left_out"))[0]
     square = torch.randn(1500, 1500)
     peak = 2 * 1500**3 / processor_time(lambda: square @ square)
-    panels = Panels(z, text.left_out)
-    panel = next(iter(panels))
-    ends = np.array([float(panel[0].min()), float(panel[0].max())], np.float32)
-    low, high = float(ends[0]), float(ends[1])
-    span, counts = (low, high, passes.LEVELS / (high - low)), np.zeros(passes.LEVELS + 1, np.int64)
-    sums, two = np.zeros((2, size)), np.zeros(2)
     pairs = size * (size - 1) / 2
-    rank = quantile(0.01).number(int(pairs))
-    reach = np.full(size, kth_largest(panels, [rank], low, high)[rank], np.float32)
-    kinds_of = (text.sentence, text.word, text.ordinary)
-    counters = (np.zeros(6, np.int64), *np.zeros((2, size), np.int64), two)
+    panels = Panels(z, text.left_out[0])
+    panel, _ = next(iter(panels))
+    totals, two, listed = np.zeros(size), np.zeros(2), np.empty((size * size, 2), np.int32)
+    values = np.empty(len(listed), np.float32)
+    edge = short_texts._edge(panel, 0.01)
+    sizes = torch.ones(1, size).numpy()
+    both = (text, slice(0, 2), text.ranks([quantile(0.01)], 0))
+
+    def all_of_it():
+        numbers = cpu.Numbers((1, 1, 2), size, 1, len(text.types), 0)
+        cpu._together(panel[None], sizes, sizes, *both, numbers, (0, slice(0, 1)))
+
     scores = np.random.default_rng(0).normal(size=(size, size)).astype(np.float32)
-    whole = (text.sentence, kinds[0], np.empty(0, np.int64), np.zeros(CLASSES + 1, np.int64), 7)
+    labels = text.labels[passes.SENTENCES]
+    whole = (labels, kinds[0], np.empty(0, np.int64), np.zeros(CLASSES + 1, np.int64), 7)
     sent = (np.zeros((CLASSES, CLASSES)), np.zeros((6, CLASSES)), np.zeros(size))
     steps = {
-        "product, upper panels": (lambda: Panels(z, text.left_out), pairs, 2 * d),
-        "sums, extremes (add_up)": (
-            lambda: passes.add_up(*panel, 0.0, text.kept, *kinds_of, *sums, two, ends), pairs, 0,
+        "product, upper panels": (lambda: Panels(z, text.left_out[0]), pairs, 2 * d),
+        "sums (_add_up)": (lambda: short_texts._add_up(panel, 0.0, totals, two), pairs, 0),
+        "sample (_edge)": (lambda: short_texts._edge(panel, 0.01), pairs, 0),
+        "candidates (_collect)": (
+            lambda: short_texts._collect(panel, edge, text.ordinary, listed, values), pairs, 0,
         ),
-        "levels (count_levels)": (lambda: passes.count_levels(*panel, *span, counts), pairs, 0),
-        "threshold, with levels": (lambda: kth_largest(panels, [rank], low, high), pairs, 0),
-        "high pairs (count_high)": (
-            lambda: passes.count_high(
-                *panel, reach, text.sentence, text.token, text.word, text.ordinary, *counters,
-                cpu.NOT_LISTED,
-            ), pairs, 0,
-        ),
+        "all passes, special tokens kept and left out": (all_of_it, pairs, 0),
         "scores, whole": (lambda: torch.mm(z, z.T), size * size, 2 * d),
         "softmax and sums (add_rows)": (
             lambda: add_rows(scores.copy(), 0, False, size, np.float32(-1e30), *whole, *sent),

@@ -19,9 +19,12 @@ import transformers
 import triton
 from transformers import BertConfig, BertModel
 
+from headscope.attention.cuda import backend as attention_cuda
+from headscope.attention.statistics import Scores
 from headscope.capture import capture
-from headscope.pairs import TokenBatch, attention_cuda, cuda, launches, plain_tokens, quantile
-from headscope.pairs.attention import Scores
+from headscope.pairs import TokenBatch, plain_tokens, quantile
+from headscope.pairs.cuda import backend as cuda
+from headscope.pairs.cuda import launches
 
 DEVICE, CLASSES = "cuda", 8
 PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sheet

@@ -31,10 +31,16 @@ from headscope.segment.changes import cut_into, cut_with
 from headscope.segment.consensus import agree_into
 from headscope.segment.features import batches
 from headscope.segment.fitting import PENALTIES, Example, fit
+from headscope.segment.passages import passage_spans
 from headscope.segment.scores import score
-from headscope.segment.segmenter import Seen, Segmenter, default_segmenter, kernel_vectors
+from headscope.segment.segmenter import (
+    BoundaryEvidence,
+    Segmenter,
+    default_segmenter,
+    kernel_vectors,
+)
 from headscope.segment.topics import cut_units
-from headscope.segment.units import unit_spans
+from headscope.segment.ways import Ways
 
 sys.path.insert(0, str(Path(__file__).parent))
 import segment_baselines as baselines
@@ -157,14 +163,17 @@ class Kernel:
     vectors: Callable[[Document, Features], tuple[NDArray[np.float32], NDArray[np.float64]]]
     penalty: float = 0.0
     shortest: int = 1
-    consensus: bool = False  # of all ways to cut, where the number is given
+    sharpness: float | None = None  # of the consensus of all ways to cut, if it is taken
 
     def cut(self, document: Document, features: Features, count: int | None) -> list[int]:
         vectors, worth = self.vectors(document, features)
-        if count is None:
+        if self.sharpness is None and count is None:
             return cut_with(self.penalty, vectors, worth, self.shortest)
-        into = agree_into if self.consensus else cut_into
-        return into(count, vectors, worth, self.shortest)
+        if self.sharpness is None:
+            return cut_into(count, vectors, worth, self.shortest)
+        ways = Ways(vectors, worth, self.penalty, self.sharpness, self.shortest)
+        wanted = ways.segments(1.0) if count is None else count
+        return agree_into(wanted, vectors, worth, self.shortest)
 
 
 def plain(vectors: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
@@ -183,8 +192,8 @@ def by_segmenter(
 
     def vectors(_: Document, features: Features) -> Any:
         z = getattr(features, field)
-        seen = made.see(z if z.ndim == 3 else z[:, None, :])
-        return seen.vectors, seen.worth * worth
+        evidence = made.evidence(z if z.ndim == 3 else z[:, None, :])
+        return evidence.vectors, evidence.worth * worth
 
     return vectors
 
@@ -230,7 +239,8 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
         Kernel("sentence embedding", one_vector("embedding")),
         Kernel("kernel of late heads alone", by_segmenter(made, worth=False), 0.0, made.shortest),
     ]
-    fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest, made.learned)]
+    sharpness = made.sharpness if made.learned else None
+    fitted = [Kernel("headscope", by_segmenter(made), made.penalty, made.shortest, sharpness)]
     if asked(arguments, HIDDEN):
         hidden = fit(
             [Example(f.hidden[:, None, :], d.lengths) for d, f in examples],
@@ -238,7 +248,7 @@ def methods(arguments: argparse.Namespace, examples: list[Pair]) -> dict[str, Ke
             (1, 1, examples[0][1].hidden.shape[1]),
         )
         alike = by_segmenter(hidden, "hidden")
-        fitted.insert(0, Kernel(HIDDEN, alike, hidden.penalty, hidden.shortest, hidden.learned))
+        fitted.insert(0, Kernel(HIDDEN, alike, hidden.penalty, hidden.shortest, hidden.sharpness))
     wanted = [k for k in free if asked(arguments, k.name)]
     kept = [k for k in fitted if asked(arguments, k.name)]
     return {kernel.name: kernel for kernel in [*(calibrated(k, examples) for k in wanted), *kept]}
@@ -287,9 +297,9 @@ def whole(arguments: argparse.Namespace) -> None:
         judged = []
         for document in documents(arguments.data, kind, "judge", arguments.documents, "bare"):
             text = " ".join(document.units)
-            spans = unit_spans(text)
-            seen = made.see(made.read(scope, [text[a:b] for a, b in spans]))
-            judged.append((document, (spans, seen)))
+            spans = passage_spans(text)
+            evidence = made.evidence(made.read(scope, [text[a:b] for a, b in spans]))
+            judged.append((document, (spans, evidence)))
         print(f"\n### {kind}, whole bare texts: {len(judged)} documents\n")
         for given in (True, False):
             row(
@@ -301,11 +311,15 @@ def whole(arguments: argparse.Namespace) -> None:
 
 
 def cut_whole(
-    document: Document, spans: list[tuple[int, int]], seen: Seen, made: Segmenter, count: int | None
+    document: Document,
+    spans: list[tuple[int, int]],
+    evidence: BoundaryEvidence,
+    made: Segmenter,
+    count: int | None,
 ) -> list[int]:
     """The sentences nearest to where the product cuts the bare text."""
     starts = np.cumsum([0, *(len(unit) + 1 for unit in document.units)])[:-1]
-    cuts = cut_units(seen, made, count)
+    cuts = cut_units(evidence, made, count)
     return sorted({int(np.abs(starts - spans[cut][0]).argmin()) for cut in cuts} - {0})
 
 

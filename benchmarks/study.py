@@ -32,15 +32,15 @@ import transformers
 from windows import in_groups, studied, windows_of
 
 import headscope as hs
+from headscope.attention.statistics import attention_statistics
 from headscope.capture import HeadOutputs, capture
 from headscope.corpus import Corpus
 from headscope.pairs import TokenBatch, pair_statistics, quantile
-from headscope.pairs.attention import attention_statistics
 from headscope.specimen import FOLDER as SPECIMEN
-from headscope.study.observe import CLASSES, Kind, Observer
+from headscope.study.observe import CLASSES, Observer, SimilarityKind
 from headscope.study.progress import Quiet
 from headscope.study.sums import Totals
-from headscope.study.units import Unit
+from headscope.units import Unit
 
 
 def scope_of(name: str) -> hs.Scope:
@@ -189,10 +189,10 @@ def main() -> None:
     scope = scope_of(given.model)
     units = windows_of(scope, given.texts, given.tokens)
     slow = hs.load(_eager(scope), scope.tokenizer)
-    both = [Kind("raw", "kept"), Kind("raw", "left_out")]
+    both = [SimilarityKind("raw", "kept"), SimilarityKind("raw", "left_out")]
     watched = {
-        "study, one setting of special tokens": Observer(scope, both[1:], [quantile()], 0, False),
-        "study, special tokens kept and left out": Observer(scope, both, [quantile()], 0, False),
+        "study, one setting of special tokens": Observer(scope, both[1:], [quantile()], 0),
+        "study, special tokens kept and left out": Observer(scope, both, [quantile()], 0),
     }
     totals = {name: Totals(200, 0) for name in watched}
     together = max(1, 2**11 // given.tokens)  # as a study takes them on a CPU

@@ -18,15 +18,16 @@ import transformers
 from windows import in_groups, studied, windows_of
 
 import headscope as hs
+from headscope.attention.statistics import attention_statistics
 from headscope.capture import capture
-from headscope.measures import anchor, repetition, size
+from headscope.measures import anchor, repetition
 from headscope.pairs import TokenBatch, pair_statistics, quantile, start_pair_statistics
-from headscope.pairs.attention import attention_statistics
+from headscope.pairs.vector_statistics import Members, start_vector_statistics
 from headscope.specimen import FOLDER
-from headscope.study.observe import CLASSES, Kind, Observer
+from headscope.study.observe import CLASSES, Observer, SimilarityKind
 from headscope.study.sums import Totals
 
-KINDS = [Kind("raw", "kept"), Kind("raw", "left_out")]
+KINDS = [SimilarityKind("raw", "kept"), SimilarityKind("raw", "left_out")]
 
 
 def base(device):
@@ -47,7 +48,7 @@ def agree():
     for device in ("cpu", "cuda"):
         scope = hs.load(device=device)
         units = windows_of(scope, 2, 40)
-        seen[device] = Observer(scope, KINDS, [quantile(0.05)], 0, False).see(units, "real")
+        seen[device] = Observer(scope, KINDS, [quantile(0.05)], 0).see(units, "real")
     worst = {}
     for one, other in zip(seen["cpu"][1], seen["cuda"][1], strict=True):
         for name in ("mean", "variance", "maximum", "related_sum"):
@@ -95,7 +96,7 @@ def main():
     units, together = [*units] * given.batches, len(units)
     ids = [ids_of(scope, group) for group in in_groups(units, together)]
     backbone, total = scope.loaded.backbone, Totals(200, 0)
-    observers = {kinds: Observer(scope, KINDS[:kinds], [quantile()], 0, False) for kinds in (1, 2)}
+    observers = {kinds: Observer(scope, KINDS[:kinds], [quantile()], 0) for kinds in (1, 2)}
 
     def plain():
         with torch.no_grad():
@@ -143,12 +144,12 @@ def parts(scope, units):
     plain = TokenBatch(unit.marks for unit in units)
     batch = TokenBatch(plain.texts, [anchor.types_of(unit) for unit in units])
     kept = [np.stack(batch.kept(s)) for s in ("kept", "left_out")]
-    members = size.Members.of(kept, z.device)
+    members = Members.of(kept, z.device)
     places = torch.from_numpy(np.stack([repetition.couples(unit, 0) for unit in units])).cuda()
     classes = [unit.tokens.classes.astype(np.int32) for unit in units]
     attention = {"number_of_classes": CLASSES, "normaliser": seen[6].normaliser}
     steps = {
-        "vector statistics, both settings": lambda: size.start_vector_statistics(z, members)(),
+        "vector statistics, both settings": lambda: start_vector_statistics(z, members)(),
         "detection": lambda: repetition.detection(z.float(), places),
         "attention": lambda: attention_statistics(
             seen[6].q, seen[6].k, batch, classes, **attention

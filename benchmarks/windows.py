@@ -1,12 +1,12 @@
 """What the benchmarks of a study read (the sample text, over and over), and how a study does it."""
 
 import headscope as hs
+from headscope.compute.background import Background
 from headscope.corpus import Document
-from headscope.study.behind import Behind
 from headscope.study.observe import Observer
-from headscope.study.run import read_chunk
-from headscope.study.sums import Totals
-from headscope.study.units import Unit, read_units
+from headscope.study.reader import read_chunk
+from headscope.study.sums import Chunked, Totals
+from headscope.units import Unit, read_units
 
 
 def windows_of(scope: hs.Scope, texts: int, tokens: int) -> list[Unit]:
@@ -28,8 +28,9 @@ def studied(observer: Observer, totals: Totals, units: list[Unit], together: int
     """Observe units and add them up, as a study does with one chunk of a corpus."""
     places = range(len(units))
     groups = [places[n : n + together] for n in range(0, len(units), together)]
-    vocabulary = len(observer.scope.tokenizer)
-    with Behind() as behind:
-        for _ in read_chunk(units, groups, ["real"], observer, totals, vocabulary, behind):
+    vocabulary, chunk = len(observer.scope.tokenizer), Chunked(len(units))
+    with Background() as behind:
+        for _ in read_chunk(units, groups, ["real"], observer, vocabulary, behind, chunk):
             pass
+        behind(totals.close, units, chunk, vocabulary)
         behind.wait()

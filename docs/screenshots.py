@@ -41,7 +41,7 @@ def main() -> None:
         sys.exit("no Chromium is installed: looked for chromium and google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         scope = hs.load()
-        study = scope.study(SAMPLE, Path(folder) / "study", cut="paragraph")
+        study = scope.study(SAMPLE, Path(folder) / "study", document="paragraph")
         saved = study.save(Path(folder) / "study.html", scope.read(hs.sample_text()))
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         size = {"width": 1280, "height": 800}

@@ -1,14 +1,26 @@
 """What several tests need: small tokenizers of every kind, a tiny model, the specimen."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import transformers as t
 
 import headscope as hs
+from places import SHARED
 from tiny import TOKENIZERS, tiny_bert, wordpiece
 
-SHARED = Path(__file__).parent.parent.parent / "shared"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,3 +54,15 @@ def tiny(tiny_folder: Path) -> hs.Scope:
 @pytest.fixture(scope="session")
 def specimen() -> hs.Scope:
     return hs.load(device="cpu")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed: looked for chromium and google-chrome")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()

@@ -30,4 +30,4 @@ def test_the_steps_of_a_head_can_be_timed():
         [sys.executable, "-c", code], cwd=ROOT / "benchmarks", capture_output=True, text=True
     )
     assert found.returncode == 0, found.stderr
-    assert "high pairs (count_high)" in found.stdout
+    assert "candidates (_collect)" in found.stdout

@@ -10,10 +10,9 @@ from transformers import AttentionInterface
 
 from families import ALL, HEADS, INTERFACE, LAYERS, Family
 from headscope.capture import (
-    PROJECTIONS,
     HeadOutputs,
-    attention_modules,
     capture,
+    find_attention,
     silence,
 )
 from headscope.errors import CannotObserve
@@ -176,17 +175,17 @@ def test_layers_are_numbered_where_modules_have_no_number(name: str) -> None:
 )
 def test_a_family_that_cannot_be_observed_is_refused_by_name(build: object) -> None:
     model = build()  # type: ignore[operator]
-    expected = rf"'{model.config.model_type}'.*Supported are.*deberta-v2"
+    expected = rf"'{model.config.model_type}'.*models --check"
     with pytest.raises(CannotObserve, match=expected), capture(model, lambda seen: None):
         pass
 
 
-def test_every_family_in_the_table_of_projections_is_tested() -> None:
-    assert set(PROJECTIONS) - {"t5"} == {f.name for f in ALL} - {f.name for f in INTERFACE}
+def test_each_family_is_seen_by_the_interface_or_by_its_structure() -> None:
     for chosen in ALL:
-        seam, paths = attention_modules(chosen.model())
-        assert seam == ("interface" if chosen in INTERFACE else "projection")
-        assert paths
+        attention = find_attention(chosen.model())
+        assert not attention.others
+        assert bool(attention.interface) == (chosen in INTERFACE)
+        assert bool(attention.joined) == (chosen not in INTERFACE)
 
 
 @pytest.mark.parametrize("name", ["t5", "bart", "whisper"])
@@ -258,3 +257,17 @@ def test_outside_of_captures_the_lookup_returns_transformers_own_function() -> N
     interface = AttentionInterface()
     assert interface.get_interface("sdpa", print) is interface["sdpa"]
     assert interface.get_interface("eager", print) is print
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "gemma2", "gpt_oss"])
+def test_some_rows_of_attention_are_those_of_the_whole(name: str) -> None:
+    """With a step between them, whatever masks, caps and sinks a family has."""
+    of = family(name)
+    model = of.model()
+    seen: list[HeadOutputs] = []
+    with torch.no_grad(), capture(model, seen.append):
+        model(**of.inputs())
+    for layer in seen:
+        whole = layer.weigh(torch.eye(layer.z.shape[2]))  # (batch, heads, tokens, keys)
+        for rows in (slice(2, None, 3), slice(0, 1), slice(None)):
+            assert torch.allclose(layer.weights(rows), whole[:, :, rows], atol=1e-6)

@@ -63,7 +63,7 @@ def test_read_takes_a_file_a_text_and_standard_input_alike(model: str, tmp_path:
 def test_json_says_what_the_library_says(model: str, tiny: hs.Scope) -> None:
     text = "The lamp is gone. Ада 👍 gone?"
     options = ("--layer", "2", "--head", "3", "--rule", "nearest(1)", "--reading", "cosine")
-    done = run("read", text, "-m", model, "--json", *options, "--no-special")
+    done = run("read", text, "-m", model, "--json", *options, "--special", "left_out")
     found = json.loads(done.stdout)
     reading = tiny.read(text)
     pairs = reading.high_pairs(2, 3, "nearest(1)", reading="cosine", special="left_out")
@@ -78,7 +78,7 @@ def test_json_says_what_the_library_says(model: str, tiny: hs.Scope) -> None:
     [
         (("read", "nowhere.txt"), "", "There is no file 'nowhere.txt'"),
         (("read", "   "), "", "empty or only white space"),
-        (("read", "-"), b"caf\xe9", "not UTF-8: byte 3 \\(line 1\\) is 0xe9"),
+        (("read", "-"), b"caf\xe9", "line 1, is not UTF-8: byte 0xe9"),
         (("read", "sea", "--layer", "9"), "", "layers are 1 to 3"),
         (("read", "sea", "--rule", "most"), "", "most"),
         (("read", "sea", "--reading", "upside"), "", "upside"),
@@ -104,6 +104,20 @@ def test_what_a_text_spells_is_never_taken_for_markup(model: str, tmp_path: Path
     written = page.read_text(encoding="utf-8")
     assert "img src=x" not in written  # the text is inside, as base64
     assert str(page) in done.stderr.replace("\n", "")
+
+
+def test_the_dtype_of_the_weights_can_be_chosen(model: str) -> None:
+    text = "The lamp is gone, and the keeper is gone."
+    found = {
+        dtype: json.loads(run("read", text, "-m", model, "--json", "--dtype", dtype).stdout)
+        for dtype in ("float32", "bfloat16")
+    }
+    exact, rough = (found[dtype]["high_pairs"]["pairs"] for dtype in ("float32", "bfloat16"))
+    assert exact[0]["similarity"] == pytest.approx(rough[0]["similarity"], rel=0.05)
+    assert exact != rough
+    said = run("read", text, "-m", model, "--dtype", "float7")
+    assert said.returncode == 2
+    assert "no dtype 'float7'" in said.stderr
 
 
 def test_models_says_what_can_be_observed(model: str) -> None:

@@ -1,17 +1,13 @@
 """The demo as a newcomer meets it: the specimen reads the sample text, and a page opens."""
 
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headscope as hs
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-
 
 PAGES = ("report.html", "reading.html")
 
@@ -33,20 +29,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium on this machine")
-    from playwright.sync_api import sync_playwright
-
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    flags += ["--disable-component-update", "--disable-sync", "--no-first-run"]
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield opened
-        opened.close()
-
-
 def test_the_specimen_reads_the_sample_text(specimen: hs.Scope) -> None:
     assert (specimen.shape.layers, specimen.shape.heads, specimen.shape.head_size) == (12, 12, 16)
     reading = specimen.read(hs.sample_text())
@@ -56,10 +38,10 @@ def test_the_specimen_reads_the_sample_text(specimen: hs.Scope) -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_opens_from_disk_and_asks_for_nothing_else(
-    demo: Path, browser: object, name: str
+    demo: Path, chromium: Any, name: str
 ) -> None:
     page = demo / name
-    tab = browser.new_page(viewport={"width": 1280, "height": 800})  # type: ignore[attr-defined]
+    tab = chromium.new_page(viewport={"width": 1280, "height": 800})
     asked: list[str] = []
     said: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))

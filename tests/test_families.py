@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from families import ALL, BY_PROJECTION, HEADS, INTERFACE, LAYERS, Family
-from headscope.capture import HeadOutputs, attention_modules, capture, silence
+from headscope.capture import HeadOutputs, capture, find_attention, silence
 
 every_family = pytest.mark.parametrize("family", ALL, ids=lambda f: f.name)
 every_interface_family = pytest.mark.parametrize("family", INTERFACE, ids=lambda f: f.name)
@@ -141,12 +141,15 @@ def test_weighing_agrees_with_the_attentions_transformers_returns(name: str) -> 
 
 
 def output_projections(family: Family, model: nn.Module) -> dict[str, nn.Module]:
-    """W_O of each attention module: by the table for families outside the interface."""
-    _, paths = attention_modules(model)
+    """W_O of each attention module: by the rule for families outside the interface."""
+    attention = find_attention(model)
     if family in BY_PROJECTION:
-        return {path: module for module, path in paths.items()}
+        return {
+            attention.places[module].path: site.projection
+            for module, site in attention.joined.items()
+        }
     found = {}
-    for path in paths.values():
+    for path in (attention.places[module].path for module in attention.interface):
         block = path.rsplit(".", 1)[0]
         inside = [(f"{path}.{n}", m) for n, m in model.get_submodule(path).named_children()]
         beside = [(f"{block}.{n}", m) for n, m in model.get_submodule(block).named_modules()]

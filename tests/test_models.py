@@ -5,15 +5,15 @@ import shutil
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 import torch
 import transformers as t
 
 import headscope as hs
-from headscope import models
+from headscope import devices
 from headscope.errors import CannotLoad, CannotObserve, HeadscopeError
+from headscope.study.run import weight_hash
 from tiny import tiny_bert, wordpiece
 
 
@@ -30,6 +30,19 @@ def test_a_folder_is_loaded_as_the_class_it_was_saved_from(tiny_folder: Path) ->
     shape = scope.shape
     assert (shape.layers, shape.heads, shape.head_size, shape.window) == (3, 4, 8, 64)
     assert (shape.family, shape.stack, shape.seam) == ("bert", "encoder", "interface")
+
+
+def test_weights_that_are_not_there_are_the_same_every_time(tmp_path: Path) -> None:
+    """Sentence models come without a pooler: still the same model, whose studies can go on."""
+    tokenizer = wordpiece()
+    tokenizer.save_pretrained(tmp_path)
+    bert = t.BertModel(tiny_bert(len(tokenizer)).config, add_pooling_layer=False)
+    bert.save_pretrained(tmp_path)
+    before = torch.random.get_rng_state()
+    first, second = (hs.load(tmp_path, device="cpu").model for _ in range(2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert "pooler.dense.weight" in first.state_dict()
+    assert weight_hash(first) == weight_hash(second)
 
 
 def test_an_object_is_loaded_with_its_tokenizer_and_not_without() -> None:
@@ -97,21 +110,7 @@ def test_a_family_that_cannot_be_observed_is_refused_at_loading(tmp_path: Path) 
     config = t.MambaConfig(vocab_size=600, hidden_size=32, num_hidden_layers=2, state_size=4)
     t.MambaForCausalLM(config).save_pretrained(tmp_path)
     wordpiece().save_pretrained(tmp_path)
-    with pytest.raises(CannotObserve, match=r"family 'mamba'.*Supported are"):
-        hs.load(tmp_path)
-
-
-def test_an_image_model_is_refused_with_what_can_be_done(tmp_path: Path) -> None:
-    config = t.ViTConfig(
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=48,
-        image_size=16,
-        patch_size=4,
-    )
-    t.ViTModel(config).save_pretrained(tmp_path)
-    with pytest.raises(CannotLoad, match=r"reads images or sound, not text.*capture"):
+    with pytest.raises(CannotObserve, match=r"family 'mamba'.*models --check"):
         hs.load(tmp_path)
 
 
@@ -119,19 +118,17 @@ def test_too_little_memory_is_said_before_loading(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = psutil.virtual_memory()._replace(available=100_000)
-    monkeypatch.setattr(models.psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(devices.psutil, "virtual_memory", lambda: memory)
     with pytest.raises(CannotLoad, match=r"need .* GiB as torch.float32.*dtype='bfloat16'"):
         hs.load(folder, device="cpu")
-    needed = models._weight_bytes(folder / "model.safetensors", torch.float32)
+    needed = devices._weight_bytes(folder / "model.safetensors", torch.float32)
     held = sum(p.numel() * 4 for p in t.BertForMaskedLM.from_pretrained(folder).parameters())
     assert needed == held
 
 
 def test_the_dtype_is_float32_on_a_cpu_unless_given(tiny_folder: Path) -> None:
     assert hs.load(tiny_folder, device="cpu").model.dtype == torch.float32
-    half = hs.load(tiny_folder, device="cpu", dtype="bfloat16")
-    assert half.model.dtype == torch.bfloat16
-    assert np.isfinite(half.read("The sea.").similarity(3, 1)).all()
+    assert hs.load(tiny_folder, device="cpu", dtype="bfloat16").model.dtype == torch.bfloat16
     with pytest.raises(CannotLoad, match="no dtype 'float99'"):
         hs.load(tiny_folder, dtype="float99")
 

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 import headscope as hs
 from families import ALL, Family
-from headscope.errors import CannotObserve, CannotRead
+from headscope.errors import CannotObserve
+from headscope.pair_table import PairTable
+from headscope.pairs import parse_rule
 from headscope.pairs.reference import similarity
 from headscope.text import TokenClass
 from tiny import byte_level, metaspace, wordpiece
@@ -162,8 +164,8 @@ def test_a_repeated_word_is_the_same_word_and_its_own_pieces_are_not(tiny: hs.Sc
     words = reading.tokens.words
     assert len(set(words)) < len(words)  # the word is in pieces
     same = [(p.first, p.second) for p in pairs if p.same_word]
-    assert len(same) == 1
-    assert words[same[0][0]] != words[same[0][1]]
+    assert len(same) == sum(words == words[1]) * sum(words == words[-2]) > 1
+    assert all(words[i] != words[j] for i, j in same)
 
 
 def test_special_tokens_can_be_left_out(reading: hs.Reading) -> None:
@@ -212,8 +214,8 @@ def test_one_token_can_be_read(tiny: hs.Scope) -> None:
 
 
 def test_a_text_model_refuses_an_image(tiny: hs.Scope) -> None:
-    with pytest.raises(CannotRead, match="cannot read images"):
-        tiny.read(torch.zeros(3, 16, 16))  # type: ignore[arg-type]
+    with pytest.raises(CannotObserve, match="cannot be read with pictures"):
+        tiny.read(torch.zeros(16, 16, 3))
 
 
 def test_windows_that_cannot_be_are_refused(tiny: hs.Scope) -> None:
@@ -274,3 +276,101 @@ def test_a_reading_shows_itself(reading: hs.Reading) -> None:
     assert "3 layers × 4 heads" in repr(reading)
     assert "own sentence" in reading._repr_html_()
     assert "similarity" in repr(reading.high_pairs(1, 1))
+
+
+def test_focus_taken_in_the_same_pass_is_the_same(tiny: hs.Scope, capsys) -> None:
+    text = TEXT * 6
+    apart = tiny.read(text, window=64)
+    together = tiny.read(text, window=64, focus=True, progress=True)
+    assert np.array_equal(together.focus().mass, apart.focus().mass)
+    assert np.array_equal(together.focus().chance, apart.focus().chance)
+    for one, other in zip(apart.layers, together.layers, strict=True):
+        assert torch.equal(one, other)
+    windows = len(apart.windows)
+    assert capsys.readouterr().err.rstrip().endswith(f"reading: {windows} of {windows}")
+
+
+def test_pairs_across_windows_are_left_out_unless_asked_for(tiny: hs.Scope) -> None:
+    reading = tiny.read(hs.sample_text()[:1500], window=40)
+    windows = reading.token_windows
+    assert [int((windows == n).sum()) for n in range(len(reading.windows))] == [
+        int(window.own.sum()) for window in reading.windows
+    ]
+    for rule in ("quantile(0.02)", "peak(0.5)", "sigma(2)", "nearest(2)"):
+        C = reading.similarity(2, 3)
+        chosen = parse_rule(rule)
+        within = reading.high_pairs(2, 3, rule)
+        across = reading.high_pairs(2, 3, rule, across_windows=True)
+        assert all(windows[pair.first] == windows[pair.second] for pair in within)
+        assert "windows left out" in within.caption
+        assert "windows taken in" in across.caption
+        # The rule asks the same of fewer pairs.
+        i, j = np.triu_indices(len(C), 1)
+        here = windows[i] == windows[j]
+        assert f"of {here.sum():,} " in within.caption
+        assert f"of {len(i):,} " in across.caption
+        if rule.startswith("quantile"):
+            highest = np.sort(C[i, j][here])[-chosen.number(int(here.sum())) :]
+            assert [pair.similarity for pair in within] == pytest.approx(highest[::-1])
+    alone = tiny.read(TEXT)
+    assert "window" not in alone.high_pairs(2, 3).caption
+    assert alone.high_pairs(2, 3).rows() == alone.high_pairs(2, 3, across_windows=True).rows()
+
+
+def test_a_text_that_the_model_does_not_know_is_said_to_be_unknown(tiny: hs.Scope) -> None:
+    reading = tiny.read("The lamp 灯 灯 灯 is lit.")
+    tokens = reading.tokens
+    assert [tokens.pieces[i] for i in np.flatnonzero(tokens.unknown)] == ["灯"] * 3
+    assert {tokens.symbols[i] for i in np.flatnonzero(tokens.unknown)} == {"[UNK]"}
+    assert tokens.unknown_share == 3 / (~tokens.special).sum() > 0.05
+    assert "which read [UNK] instead" in reading.unknown_note
+    assert "Read it with a model of its language" in reading.unknown_note
+    assert "3 unknown" in repr(reading)
+    assert "unknown to the model" in reading._repr_html_()
+    pairs = reading.high_pairs(1, 1, "quantile(1.0)")
+    unknown = [pair for pair in pairs if pair.first_unknown and pair.second_unknown]
+    assert len(unknown) == 3
+    assert "灯 (unknown)" in repr(PairTable(unknown, "pairs"))
+    assert "灯<small> unknown</small>" in PairTable(unknown, "pairs")._repr_html_()
+    rare = tiny.read("The lamp is lit, and the keeper slept in the fog all night. " * 4 + "灯")
+    assert 0 < rare.tokens.unknown_share <= 0.05
+    assert rare.unknown_note.endswith("instead.")
+    assert tiny.read("The lamp is lit.").unknown_note == ""
+
+
+def test_a_piece_stands_inside_its_word(tiny: hs.Scope) -> None:
+    reading = tiny.read("The zygomorphic gammarus, the lamp.")
+    tokens, pairs = reading.tokens, reading.high_pairs(1, 1, "quantile(1.0)")
+    parts = {i for i in range(len(tokens)) if tokens.pieces[i] != tokens.word_texts[i]}
+    assert len(parts) > 4
+    for pair in pairs:
+        for position, end in zip((pair.first, pair.second), pair.ends, strict=True):
+            before, piece, after = end.parts
+            assert before + piece + after == tokens.word_texts[position]
+            assert piece == tokens.pieces[position]
+            assert (before != "" or after != "") == (position in parts)
+    first = next(pair for pair in pairs if pair.first == min(parts))
+    assert f"‹{first.first_piece}›{first.first_word[len(first.first_piece) :]}" in repr(
+        PairTable([first], "pairs")
+    )
+    assert f"<b>{first.first_piece}</b>" in PairTable([first], "pairs")._repr_html_()
+
+
+def test_communities_are_of_one_window_and_leave_special_tokens_out(tiny: hs.Scope) -> None:
+    text = "The keeper lit the lamp. " * 8
+    reading = tiny.read(text, window=32, overlap=0)
+    found = reading.communities(2, 3)
+    assert (found.of[reading.tokens.special] == -1).all()
+    assert found.sizes == sorted(found.sizes, reverse=True)
+    assert sum(found.sizes) == (~reading.tokens.special).sum()
+    windows = reading.token_windows
+    assert len(set(windows)) > 1
+    for positions in found:
+        assert len(set(windows[positions])) == 1
+    assert found.energy < 0
+    assert "layer 2, head 3" in repr(found)
+    marked = reading.mark("communities", found.labels).marks["communities"]
+    assert marked[0] is None
+    assert {label for label in marked if label} == {str(n + 1) for n in range(len(found))}
+    finer = reading.communities(2, 3, gamma=3.0)
+    assert len(finer) >= len(found)

@@ -2,23 +2,29 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import headscope as hs
 from headscope import figures
+from headscope.measures.registry import DEFINITIONS
+from headscope.report.added import registry as added
 from headscope.report.study_page import study_page
 from headscope.sample import SAMPLE
-from headscope.store import Study
+from headscope.study.folder import Study
 from test_cli import run
 
 HOSTILE = 'A </script><img src=x onerror=alert(1)> sea & "sea" <u>fog</u> [and] fog. ' * 8
+OF_MEASURES = [name for name in figures.FIGURES if name not in added.FIGURES]
 
 
 @pytest.fixture(scope="module")
 def study(specimen: hs.Scope, tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return specimen.study(SAMPLE, tmp_path_factory.mktemp("sample") / "study", cut="paragraph")
+    return specimen.study(SAMPLE, tmp_path_factory.mktemp("sample") / "study", document="paragraph")
 
 
 @pytest.fixture(scope="module")
@@ -26,16 +32,16 @@ def hostile(tiny: hs.Scope, tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("hostile")
     corpus = folder / "<i>corpus.txt"
     corpus.write_text("\n".join([HOSTILE, "", HOSTILE.upper(), "", "x"]))
-    return tiny.study(corpus, folder / "study", cut="paragraph")
+    return tiny.study(corpus, folder / "study", document="paragraph")
 
 
-@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.parametrize("name", OF_MEASURES)
 def test_every_figure_is_drawn_with_its_sample_named(
     study: Study, name: str, tmp_path: Path
 ) -> None:
     file = figures.save(figures.FIGURES[name](study), tmp_path / "figure.svg")
     words = " ".join(ET.parse(file).getroot().itertext())
-    documents = study.manifest["corpus"]["documents"]
+    documents = study.manifest.corpus.documents
     assert f"{documents} documents" in words
     assert "95 % intervals" in words
 
@@ -53,13 +59,77 @@ def test_a_figure_is_saved_in_every_format(
 
 def test_a_chart_shows_the_numbers_of_the_table(study: Study) -> None:
     (drawn,) = figures.range_by_layer(study).to_dict()["datasets"].values()
-    shown = {(row["layer"], row["special"]): row["value"] for row in drawn}
+    shown = {(row["series"], row["layer"]): row["value"] for row in drawn}
     expected = study.sql(
-        "select layer, special, value from range where level = 'layer' and mode = 'real' "
-        "and quantity = 'mean_distance' and reading = 'raw' and rule = 'quantile(0.01)'"
+        "select layer, reading, special, value from range where level = 'layer' and mode = 'real' "
+        "and quantity = 'mean_distance' and rule = 'quantile(0.01)'"
     ).to_pylist()
-    assert len(expected) == 24
-    assert shown == {(row["layer"], row["special"]): row["value"] for row in expected}
+    assert len(expected) == 48
+    names = {
+        ("raw", "left_out"): "raw",
+        ("cosine", "left_out"): "cosine",
+        ("raw", "kept"): "raw, special tokens kept",
+    }
+    assert shown == {
+        (names[row["reading"], row["special"]], row["layer"]): row["value"]
+        for row in expected
+        if (row["reading"], row["special"]) in names
+    }
+
+
+@pytest.mark.parametrize("name", ["range", "sentence", "uniqueness", "noise", "snr"])
+def test_raw_stands_beside_cosine_and_what_is_told_comes_first(study: Study, name: str) -> None:
+    (drawn,) = figures.FIGURES[name](study).to_dict()["datasets"].values()
+    series = list(dict.fromkeys(row["series"] for row in drawn))
+    assert series[0] == "raw"
+    assert "cosine" in series
+
+
+def test_the_model_is_drawn_before_its_nulls_and_only_it_with_an_interval(study: Study) -> None:
+    (drawn,) = figures.centralisation(study).to_dict()["datasets"].values()
+    series = list(dict.fromkeys(row["series"] for row in drawn))
+    weights = ["random weights", "permuted weights"]
+    assert series == ["the model", *weights, "shuffled text", "no attention"]
+    assert {row["series"] for row in drawn if row["low"] is not None} == {"the model"}
+
+
+def test_repetition_is_drawn_of_content_words_as_the_claim_has_it(study: Study) -> None:
+    (drawn,) = figures.repetition(study).to_dict()["datasets"].values()
+    (claim,) = (
+        row
+        for row in study.findings.to_pylist()
+        if row["claim"] == "repetition_heads" and row["told"] and row["mode"] == "real"
+    )
+    assert any(row["shown"] == pytest.approx(claim["value"]) for row in drawn if row["shown"])
+
+
+def test_the_report_says_what_was_computed_on_and_leads_to_the_paper(study: Study) -> None:
+    page = study_page(study)
+    assert "on cpu, in float32<" in page
+    assert '<a href="https://arxiv.org/abs/2512.21956">' in page
+    half = Study(study.path)
+    half.__dict__["manifest"] = replace(study.manifest, dtype="bfloat16")
+    assert "Study in float32" in study_page(half)
+
+
+def test_a_matrix_has_the_colours_of_the_viewer(specimen: hs.Scope) -> None:
+    code = (Path(hs.__file__).parent / "viewer/static/colours.js").read_text(encoding="utf-8")
+    mako = re.findall(r"#\w{6}", re.search(r"const MAKO = \[(.*?)\]", code)[1])
+    light = re.findall(r'light: \["(#\w{6})"', code)[0]
+    diverging = re.findall(r"#\w{6}", re.search(r"DIVERGING = \{\s+light: \[(.*?)\]", code)[1])
+    assert [light, *mako[:0:-1]] == figures.SEQUENTIAL
+    assert diverging == figures.DIVERGING
+    reading = specimen.read("The keeper lit the lamp at dusk, and the ship passed.")
+    reading.layers[2][1][0] *= 30  # [CLS]
+    scale = figures.matrix(reading, 3, 2).to_dict()["encoding"]["color"]["scale"]
+    plain = ~reading.tokens.special
+    C = reading.similarity(3, 2)
+    inner = C[plain][:, plain][np.triu_indices(plain.sum(), 1)]
+    assert scale["domain"] == [np.sort(inner)[1], np.sort(inner)[-2]]
+    assert scale["clamp"]
+    assert scale["range"] == figures.SEQUENTIAL
+    scale = figures.matrix(reading, 3, 2, "centred").to_dict()["encoding"]["color"]["scale"]
+    assert scale["domain"][0] == -scale["domain"][1]
 
 
 def test_a_matrix_holds_its_tokens(specimen: hs.Scope, tmp_path: Path) -> None:
@@ -79,16 +149,22 @@ def test_the_report_says_the_verdicts_first_and_every_head(study: Study) -> None
     for row in study.table("findings").to_pylist():
         assert row["verdict"] in ("holds", "does not hold", "undecided")
         assert row["says"] in page
-    assert len(re.findall(r"<div id='head-\d+-\d+'>", page)) == 144
-    assert page.count("<svg") == 10 - 1  # all but the chart of the findings, which are a table
+    assert len(re.findall(r'<div id="head-\d+-\d+">', page)) == 144
+    assert page.count("<svg") == 11 - 1  # all but the chart of the findings, which are a table
     assert "headscope study sample.txt --out STUDY --document paragraph" in page
+
+
+def test_every_figure_of_the_report_says_what_it_counts(study: Study) -> None:
+    page = study_page(study)
+    for quantity in (one for name in OF_MEASURES for one in figures.QUANTITIES.get(name, ())):
+        assert escape(DEFINITIONS[quantity].says, quote=False) in page
 
 
 def test_every_section_of_the_report_has_its_verdict(study: Study) -> None:
     headings = re.findall(
-        r"<h2>(\w+) ((?:<span class='verdict.*?</span> ?)*)</h2>", study_page(study)
+        r'<h2>(\w+) ((?:<span class="verdict.*?</span> ?)*)</h2>', study_page(study)
     )
-    assert len(headings) == 7
+    assert len(headings) == 6  # noise is measured and claimed nowhere
     assert all("verdict" in badges for _, badges in headings)
 
 

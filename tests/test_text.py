@@ -1,16 +1,18 @@
 """Tokens of hard texts, for every kind of tokenizer: exact offsets, words, sentences, classes."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
+import regex
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope.errors import CannotRead
-from headscope.text import TokenClass, Tokens, sentence_spans, tokenize, windows
+from headscope.text import WORD, TokenClass, Tokens, sentence_spans, tokenize, windows
 from tiny import byte_level, metaspace, wordpiece
 
 HARD = {
@@ -200,3 +202,27 @@ def test_the_sample_text_has_something_for_every_measure() -> None:
     tokens = tokenize(text, wordpiece())
     assert set(tokens.classes) == set(TokenClass)
     assert tokens.sentence_count >= 20
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from("🇩🇪🇫a \u0301\u200d\ufe0f\u0600\u0903\n.👩"), max_size=12))
+def test_flags_are_the_characters_that_unicode_says(text):
+    expected = [match.span() for match in regex.finditer(r"\X", text)]
+    flags = [
+        span for span in expected if regex.search(r"\p{Regional_Indicator}", text[slice(*span)])
+    ]
+    found = [match.span() for match in WORD.finditer(text)]
+    # What stands before a flag and belongs to it (a prepended mark) is one word with it.
+    assert {end for _, end in flags} <= {end for _, end in found}
+
+
+def test_a_text_of_flags_takes_time_in_proportion():
+    """Half a minute where each flag counts all flags before it."""
+    begun = time.process_time()
+    assert len(WORD.findall("🇩🇪" * 32_000)) == 32_000
+    assert time.process_time() - begun < 5
+
+
+def test_a_word_of_many_pieces_is_held_once():
+    tokens = tokenize("x" * 10_000, byte_level())
+    assert len({id(word) for word in tokens.word_texts}) == 1

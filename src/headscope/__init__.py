@@ -1,16 +1,22 @@
 """headscope shows what each attention head of a transformer brings together.
 
-Nothing heavy is imported here: torch and transformers come in when a model is loaded.
+Nothing heavy is imported here: torch and transformers come in when a model is loaded. What torch
+must not use on this machine is found out before they do.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from headscope.amx import spare_torch
+
 __version__ = "0.1.0"
 __all__ = [
     "HeadscopeError",
+    "PlacedReading",
     "Reading",
     "Scope",
     "Study",
+    "TopicSplitter",
+    "compare",
     "load",
     "nearest",
     "open",
@@ -22,12 +28,15 @@ __all__ = [
 
 _HOME = {
     "HeadscopeError": "headscope.errors",
+    "PlacedReading": "headscope.placed",
     "Reading": "headscope.reading",
     "Scope": "headscope.scope",
-    "Study": "headscope.store",
+    "Study": "headscope.study.folder",
+    "TopicSplitter": "headscope.segment.splitter",
+    "compare": "headscope.study.compare",
     "load": "headscope.scope",
     "nearest": "headscope.pairs.rules",
-    "open": "headscope.store",
+    "open": "headscope.study.folder",
     "peak": "headscope.pairs.rules",
     "quantile": "headscope.pairs.rules",
     "sample_text": "headscope.sample",
@@ -37,10 +46,16 @@ _HOME = {
 if TYPE_CHECKING:
     from headscope.errors import HeadscopeError
     from headscope.pairs.rules import nearest, peak, quantile, sigma
+    from headscope.placed import PlacedReading
     from headscope.reading import Reading
     from headscope.sample import sample_text
     from headscope.scope import Scope, load
-    from headscope.store import Study, open
+    from headscope.segment.splitter import TopicSplitter
+    from headscope.study.compare import compare
+    from headscope.study.folder import Study, open
+
+
+spare_torch()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,93 +1,87 @@
 """Documents from files, folders, pipes and data sets, one at a time, never the whole corpus.
 
 A corpus can be gone over again from the start, which is how a study resumes. What cannot be read
-(bad encoding, a broken line, an empty document) comes out as `Skipped`, with file and line, among
-the documents, so that whoever reads decides whether to go on.
+comes out as `Skipped` among the documents, so that whoever reads decides whether to go on.
 """
 
 import gzip
-import json
 import lzma
+import os
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import blake2b
+from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal, TypeAlias, cast
+from typing import IO, Any, cast
 
-from headscope.errors import HeadscopeError
+from headscope.documents import Cut, Document, Found, Skipped, jsonl, parquet, plain, row
+from headscope.errors import CannotRead, NoCorpus
+from headscope.stores import Stored, is_url, said, stored_files, url_name
 
-Cut: TypeAlias = Literal["file", "paragraph", "line"]
+__all__ = ["Corpus", "Cut", "Document", "NoCorpus", "Skipped"]
+
 CUTS: tuple[Cut, ...] = ("file", "paragraph", "line")
 PLAIN = {".txt", ".text", ".md", ".tokens", ".raw"}
 PACKED = {".gz", ".xz", ".zst"}
 HUB = "hf:"  # hf:NAME, hf:NAME@CONFIG, with :SPLIT behind
 
 
-class NoCorpus(HeadscopeError):  # noqa: N818 - reads as a sentence
-    """There is nothing to study where the corpus should be."""
-
-
-@dataclass(frozen=True)
-class Document:
-    """One document and where it comes from."""
-
-    text: str
-    source: str  # file name, relative to the folder that was named
-    line: int | None = None  # line or row where it begins, from 1; None for a whole file
-
-    @cached_property
-    def identity(self) -> bytes:
-        """Sixteen bytes that only this text has, wherever it stands."""
-        return blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Something that should have been a document and could not be read."""
-
-    source: str
-    line: int | None
-    reason: str
-
-    def __str__(self) -> str:
-        where = self.source if self.line is None else f"{self.source}, line {self.line}"
-        return f"{where}: {self.reason}"
-
-
-Found: TypeAlias = Iterator[Document | Skipped]
-
-
 @dataclass(frozen=True)
 class Corpus:
     """Where documents come from, and how they are cut.
 
-    source: a file, a folder, "-" for standard input, "hf:NAME[@CONFIG][:SPLIT]", or any iterable
-        of texts or of rows with a text column.
-    cut: plain text is a document a "file", a "paragraph" (blank lines between) or a "line".
+    source: a file, a folder, a URL of either (s3://…), "-" for standard input, a data set of the
+        hub (hf:NAME or hf:NAME@CONFIG, with :SPLIT behind), or any iterable of texts or of rows
+        with a text column.
+    document: plain text is a document a "file", a "paragraph" (blank lines between) or a "line".
     column: the text column of .jsonl, .parquet and data sets.
-    pattern: which files of a folder, such as "**/*.txt"; every readable kind by default.
+    files: which files of a folder, such as "**/*.txt"; every readable kind by default.
     """
 
     source: str | Path | Iterable[Any]
-    cut: Cut = "file"
+    document: Cut = "file"
     column: str = "text"
-    pattern: str | None = None
+    files: str | None = None
 
     def __post_init__(self) -> None:
-        if self.cut not in CUTS:
-            raise NoCorpus(f"a document is a {', a '.join(CUTS)}, not a {self.cut!r}")
+        if self.document not in CUTS:
+            raise NoCorpus(f"a document is a {', a '.join(CUTS)}, not a {self.document!r}")
+        if not isinstance(self.source, str | Path | Iterable):
+            raise NoCorpus(
+                f"A corpus is a path or a list of texts, not {type(self.source).__name__}."
+            )
 
     @property
     def name(self) -> str:
         """What a person calls it; without folders, so that it says nothing of the machine."""
         if isinstance(self.source, str) and (self.source == "-" or self.source.startswith(HUB)):
-            return "standard input" if self.source == "-" else self.source
+            return "standard input" if self.source == "-" else printable(self.source)
+        if is_url(self.source):
+            return printable(url_name(str(self.source)))
         if isinstance(self.source, str | Path):
-            return Path(self.source).resolve().name
+            return printable(Path(os.path.abspath(self.source)).name or "/")
         return type(self.source).__name__
+
+    @property
+    def documents(self) -> int | None:
+        """How many there are, where that is known before they are read."""
+        if isinstance(self.source, str | Path) or not isinstance(self.source, Sized):
+            return None
+        return len(self.source)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether its documents are parts of several files: paragraphs or lines of a folder's.
+
+        Those of one file are alike, so that what is said of another file varies more than they do.
+        """
+        if self.document == "file" or not isinstance(self.source, str | Path):
+            return False
+        if not is_url(self.source) and not os.path.isdir(self.source):
+            return False  # of one file there is nothing wider
+        return sum(1 for _ in islice(_places(str(self.source), self.files), 2)) > 1
 
     def __iter__(self) -> Found:
         """Every document in a fixed order, and every failure where it was met."""
@@ -95,34 +89,64 @@ class Corpus:
         if not isinstance(source, str | Path):
             yield from _rows(source, self.name, self.column)
         elif str(source) == "-":
-            yield from _plain(sys.stdin.buffer, self.name, self.cut)
+            yield from plain(sys.stdin.buffer, self.name, self.document)
         elif str(source).startswith(HUB):
             yield from _rows(_hub_rows(str(source)), str(source), self.column)
         else:
-            for path, name in _files(Path(source), self.pattern):
-                yield from _file(path, name, self.cut, self.column)
+            for path, name in _places(str(source), self.files):
+                yield from _file(path, name, self.document, self.column)
+
+
+def printable(name: str) -> str:
+    """A name from the file system as UTF-8 can hold it: bytes that are none as \\xe9."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _places(source: str, pattern: str | None) -> Iterator[tuple[Path | Stored, str]]:
+    """Every file that is to be read, and its name."""
+    if not is_url(source):
+        yield from _files(Path(source), pattern)
+        return
+    there = False
+    for path, name in stored_files(source, pattern):
+        if pattern is not None or _kind(path) is not None:
+            there = True
+            yield path, printable(name)
+    if not there:
+        raise NoCorpus(
+            f"There is no file at '{url_name(source)}' that "
+            f"{'fits ' + repr(pattern) if pattern else 'can be read as text'}: .txt, .jsonl or "
+            ".parquet (also .gz, .xz, .zst)."
+        )
 
 
 def _files(root: Path, pattern: str | None) -> Iterator[tuple[Path, str]]:
-    if root.is_file():
-        yield root, root.name
+    if os.path.isfile(root):  # says no, where Path would raise: of a name that is too long
+        yield root, printable(root.name)
         return
-    if not root.is_dir():
+    if not os.path.isdir(root):
         raise NoCorpus(
-            f"There is no file or folder '{root}'. Name a .txt, .jsonl or .parquet file (also .gz, "
-            ".xz, .zst), a folder of them, or - for standard input."
+            f"There is no file or folder '{str(root)[:200]}'. Name a .txt, .jsonl or .parquet "
+            "file (also .gz, .xz, .zst), a folder of them, or - for standard input."
         )
-    paths = sorted(path for path in root.glob(pattern or "**/*") if path.is_file())
+    if pattern is not None and ".." in Path(pattern).parts:
+        raise NoCorpus(f"'{pattern}' leads out of the folder '{root}'; write it without '..'.")
+    try:
+        paths = sorted(path for path in root.glob(pattern or "**/*") if path.is_file())
+    except (ValueError, NotImplementedError) as error:
+        raise NoCorpus(f"'{pattern}' is no pattern of files, such as '**/*.txt': {error}") from None
+    except OSError as error:
+        raise NoCorpus(f"The folder '{root}' cannot be listed: {error}") from None
     if pattern is None:
         paths = [path for path in paths if _kind(path) is not None]
     if not paths:
         wanted = f"that fits '{pattern}'" if pattern else "that can be read as text"
         raise NoCorpus(f"The folder '{root}' holds no file {wanted}: .txt, .jsonl or .parquet.")
     for path in paths:
-        yield path, str(PurePosixPath(path.relative_to(root)))
+        yield path, printable(str(PurePosixPath(path.relative_to(root))))
 
 
-def _kind(path: Path) -> str | None:
+def _kind(path: Path | Stored) -> str | None:
     """How a file is read: "text", "jsonl" or "parquet"; None for what is no text."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in PACKED:
@@ -133,126 +157,57 @@ def _kind(path: Path) -> str | None:
     return "parquet" if last == ".parquet" else "text" if last in PLAIN else None
 
 
-def _file(path: Path, name: str, cut: Cut, column: str) -> Found:
+def _file(path: Path | Stored, name: str, cut: Cut, column: str) -> Found:
     try:
         match _kind(path):
+            case "parquet" if isinstance(path, Path):
+                yield from parquet(path, name, column)
             case "parquet":
-                yield from _parquet(path, name, column)
+                with path.open("rb") as stream:
+                    yield from parquet(stream, name, column)
             case "jsonl":
-                with _opened(path) as stream:
-                    yield from _jsonl(stream, name, column)
+                with opened(path) as stream:
+                    yield from jsonl(stream, name, column)
             case _:
-                with _opened(path) as stream:
-                    yield from _plain(stream, name, cut)
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+                with opened(path) as stream:
+                    yield from plain(stream, name, cut)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        yield Skipped(name, None, f"cannot be read to the end: {error}")
+    except Exception as error:
+        if isinstance(path, Stored):  # a store that does not answer is no fault of the file
+            raise CannotRead(
+                f"{name} cannot be read to the end ({said(error)}). When it can, the same command "
+                "goes on."
+            ) from error
+        if not isinstance(error, OSError):
+            raise
         yield Skipped(name, None, f"cannot be read to the end: {error}")
 
 
-def _opened(path: Path) -> IO[bytes]:
+@contextmanager
+def opened(path: Path | Stored) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked as its name says."""
-    match path.suffix.lower():
-        case ".gz":
-            return cast(IO[bytes], gzip.open(path))
-        case ".xz":
-            return lzma.open(path)
-        case ".zst":
-            import io
+    with path.open("rb") as stream:
+        match path.suffix.lower():
+            case ".gz":
+                with gzip.open(stream) as unpacked:
+                    yield cast(IO[bytes], unpacked)
+            case ".xz":
+                with lzma.open(stream) as unpacked:
+                    yield unpacked
+            case ".zst":
+                import io
 
-            import pyarrow as pa
+                import pyarrow as pa
 
-            return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
-        case _:
-            return path.open("rb")
-
-
-def _plain(stream: IO[bytes], name: str, cut: Cut) -> Found:
-    """Documents of plain text; a document with a line that is no UTF-8 is skipped."""
-    if cut == "file":
-        yield _decoded(stream.read(), name, None)
-        return
-    lines: list[bytes] = []
-    start, number = 1, 0
-    for number, line in enumerate(stream, 1):
-        if cut == "line":
-            if line.strip():
-                yield _decoded(line, name, number)
-        elif line.strip():
-            start = start if lines else number
-            lines.append(line)
-        elif lines:
-            yield _decoded(b"".join(lines), name, start)
-            lines = []
-    if lines:
-        yield _decoded(b"".join(lines), name, start)
-    if number == 0:
-        yield Skipped(name, None, "empty")
-
-
-def _decoded(data: bytes, name: str, line: int | None) -> Document | Skipped:
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        at = data[: error.start].count(b"\n") + (line or 1)
-        return Skipped(name, at, f"not UTF-8: byte {data[error.start]:#04x}")
-    return _checked(text if line is None else text.strip(), name, line)
-
-
-def _checked(
-    text: Any, name: str, line: int | None, column: str | None = None
-) -> Document | Skipped:
-    if not isinstance(text, str):
-        found = "nothing" if text is None else type(text).__name__
-        return Skipped(name, line, f"no text in column '{column}' but {found}")
-    if not text.strip():
-        return Skipped(name, line, "empty")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return Skipped(name, line, "half of a surrogate pair, which is no character")
-    return Document(text, name, line)
-
-
-def _jsonl(stream: IO[bytes], name: str, column: str) -> Found:
-    for number, line in enumerate(stream, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line.decode("utf-8-sig"))
-        except UnicodeDecodeError as error:
-            yield Skipped(name, number, f"not UTF-8: byte {line[error.start]:#04x}")
-        except (json.JSONDecodeError, RecursionError) as error:
-            yield Skipped(name, number, f"broken JSON: {error}")
-        else:
-            yield _row(row, name, number, column)
-
-
-def _row(row: Any, name: str, number: int, column: str) -> Document | Skipped:
-    text = row.get(column) if hasattr(row, "get") else row
-    return _checked(text, name, number, column)
+                yield io.BufferedReader(pa.input_stream(stream, compression="zstd"))
+            case _:
+                yield stream
 
 
 def _rows(rows: Iterable[Any], name: str, column: str) -> Found:
-    for number, row in enumerate(rows, 1):
-        yield _row(row, name, number, column)
-
-
-def _parquet(path: Path, name: str, column: str) -> Found:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            if column not in file.schema_arrow.names:
-                there = ", ".join(file.schema_arrow.names)
-                yield Skipped(name, None, f"no column '{column}'; there are: {there}")
-                return
-            number = 0
-            for batch in file.iter_batches(batch_size=256, columns=[column]):
-                for value in batch.column(0):
-                    number += 1
-                    yield _checked(value.as_py(), name, number, column)
-    except pa.ArrowException as error:
-        yield Skipped(name, None, f"no Parquet that can be read: {error}")
+    for number, one in enumerate(rows, 1):
+        yield from row(one, name, number, column)
 
 
 def _hub_rows(source: str) -> Iterable[Any]:

@@ -4,48 +4,38 @@ A model comes from the package (the specimen), a local folder, the hub, or the c
 read from safetensors only and code from the hub is never run, unless the caller says so.
 """
 
-import json
-import math
 import os
 import socket
 import urllib.request
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlparse
 
-import numpy as np
-import psutil
 import torch
 import transformers
-from torch import nn
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedModel
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 
-from headscope.capture import Seam, attention_modules, stack_of
-from headscope.errors import CannotLoad
+from headscope.devices import check_weights, find_device
+from headscope.errors import CannotLoad, CannotObserve, NotPossible
+from headscope.gguf import gguf_file
+from headscope.inputs.sense import Sense, SenseKind, find_sense, may_sense
+from headscope.inputs.settings import Settings, settings_beside, settings_of
+from headscope.shapes import ModelShape, find_shape
 from headscope.specimen import FOLDER
 
-
-@dataclass(frozen=True, slots=True)
-class ModelShape:
-    """What of a model can be observed."""
-
-    name: str  # as it was asked for
-    family: str  # transformers' model_type
-    stack: str  # of the heads that read a text: "encoder" or "decoder"
-    layers: int
-    heads: int  # in a layer; query heads where key heads are grouped
-    head_size: int
-    window: int | None  # most tokens read at once, special tokens included; None: no limit
-    seam: Seam  # "interface": attention and head vectors; "projection": head vectors
-    parameters: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return asdict(self)
+SPECIMEN = "specimen"  # the name of the model that comes with the package
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +44,40 @@ class LoadedModel:
 
     model: PreTrainedModel
     backbone: PreTrainedModel  # the part that reads a text: no language head, no decoder
-    tokenizer: Any
+    tokenizer: Any  # None where there is none: a model that sees or hears
     shape: ModelShape
+    sense: Sense | None = None  # how it sees or hears; None: it reads texts
+    settings: Settings | None = None  # of the processors beside the model
+    takes: str = "input_ids"  # what the part that reads calls the text
+    given: Mapping[str, Tensor] = field(default_factory=dict)  # beside a text: a decoder's source
+
+    def with_sense(self, kind: SenseKind) -> "LoadedModel":
+        """The same model, read with pictures or sounds."""
+        if self.sense is not None and self.sense.kind == kind:
+            return self
+        with _quiet():
+            return _sensing(self.shape.name, self.model, self.tokenizer, self.settings, kind)
+
+    def through(self, stack: str) -> "LoadedModel":
+        """The same model, read through another stack that a text runs through."""
+        found = {one.name: one for one in self.shape.stacks}
+        if stack not in found:
+            asleep = ", ".join(self.shape.asleep)
+            raise NotPossible(
+                f"There is no stack '{stack}' that a text runs through; there is: "
+                f"{', '.join(found)}." + (f" Out of a text's reach: {asleep}." if asleep else "")
+            )
+        shape = self.shape.through(stack)
+        if not self.model.config.is_encoder_decoder or stack == "encoder":
+            backbone = self.backbone if self.takes == "input_ids" else self.model.get_encoder()
+            return replace(self, shape=shape, backbone=backbone, takes="input_ids", given={})
+        whole = cast(PreTrainedModel, self.model.base_model)
+        return replace(self, shape=shape, backbone=whole, takes="decoder_input_ids", given={})
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether what is read is a target, which a decoder reads beside a source."""
+        return self.takes == "decoder_input_ids"
 
 
 def load_model(
@@ -71,30 +93,56 @@ def load_model(
     """Load what `source` names; see `headscope.load`."""
     if isinstance(source, PreTrainedModel):
         name, model = type(source).__name__, source.eval()
-        if tokenizer is None:
+        tokenizer, settings = settings_of(tokenizer)
+        senses = list(may_sense(model))
+        if tokenizer is None and not senses:
             raise CannotLoad(
                 f"A model object needs its tokenizer: hs.load(model, tokenizer). {name} came "
                 "without one. (Or pass the folder that holds both.)"
             )
     else:
-        where = FOLDER if source is None else source
-        name = "specimen" if source is None else str(source)
+        own = source is None or (source == SPECIMEN and not Path(SPECIMEN).exists())
+        where, name = (FOLDER, SPECIMEN) if own else (source or "", str(source))
         options = {
             "revision": revision,
             "trust_remote_code": trust_remote_code,
             "local_files_only": _offline(where),
         }
-        target = _device(device)
+        target = find_device(device)
         kind = _dtype(dtype, target)
+        if (file := gguf_file(where)) is not None:
+            where, options["gguf_file"] = file.parent, file.name
         with _quiet():
             config = _config(where, options)
+            check_weights(where, target, kind)
+            tokenizer, settings = settings_of(tokenizer)
+            settings = settings or settings_beside(where, options)
             if tokenizer is None:
                 tokenizer = _tokenizer(where, config, options)
-            _check_memory(where, target, kind)
             model = _weights(where, config, target, kind, allow_pickle, options)
-    _check_tokenizer(tokenizer, name)
-    backbone = _backbone(model)
-    return LoadedModel(model, backbone, tokenizer, _shape(name, model, backbone, tokenizer))
+        senses = list(may_sense(model))
+    if senses and not getattr(tokenizer, "is_fast", False):
+        tokenizer = None  # such as that of Wav2Vec2, for what it says and not for what it reads
+    if tokenizer is not None:
+        _check_tokenizer(tokenizer, name)
+        try:
+            with _quiet():
+                window = partial(_window, tokenizer=tokenizer)
+                backbone, shape = find_shape(name, model, tokenizer, window)
+            return LoadedModel(model, backbone, tokenizer, shape, settings=settings)
+        except CannotObserve:
+            if not senses:
+                raise
+    with _quiet():
+        return _sensing(name, model, tokenizer, settings, senses[0])
+
+
+def _sensing(
+    name: str, model: PreTrainedModel, tokenizer: Any, settings: Settings | None, kind: SenseKind
+) -> LoadedModel:
+    """A model that reads pictures or sounds."""
+    sense, shape = find_sense(name, model, kind, settings)
+    return LoadedModel(model, sense.part, tokenizer, shape, sense, settings)
 
 
 def _offline(where: str | Path) -> bool:
@@ -125,31 +173,50 @@ def _quiet() -> Iterator[None]:
 
 
 def _config(where: str | Path, options: dict[str, Any]) -> Any:
-    if Path(where).is_dir() and not (Path(where) / "config.json").exists():
+    here = str(where) != "" and Path(where).is_dir()
+    if here and "gguf_file" not in options and not (Path(where) / "config.json").exists():
         raise CannotLoad(
-            f"The folder {where} holds no config.json, so it is no saved model. Save one there "
+            f"The folder '{where}' holds no config.json, so it is no saved model. Save one there "
             "with model.save_pretrained(folder) and tokenizer.save_pretrained(folder)."
         )
     try:
-        return AutoConfig.from_pretrained(where, **options)
-    except (OSError, ValueError) as error:
+        config = AutoConfig.from_pretrained(where, **options)
+    except Exception as error:
         reason = str(error)
         if "trust_remote_code" in reason:
             raise CannotLoad(
-                f"'{where}' brings its own code. Read that code; then, if you trust it, pass "
-                "trust_remote_code=True."
+                f"'{where}' brings its own code, which is not run unasked.",
+                python="Read that code; then, if you trust it, pass trust_remote_code=True.",
+                command="Read that code; if you trust it, load the model in Python, with "
+                "trust_remote_code=True.",
             ) from error
         if "model_type" in reason or "does not recognize this architecture" in reason:
             raise CannotLoad(
                 f"transformers {transformers.__version__} does not know the architecture of "
                 f"'{where}'. A newer transformers may. It said: {_first_line(error)}"
             ) from error
+        if here:
+            what = options.get("gguf_file", "config.json")
+            raise _broken(where, f"{what} does not describe a model", error) from error
         raise CannotLoad(
             f"There is no folder '{where}', no model of that name in the local cache, and the hub "
-            "gave none (no network, no such name, or no access). Pass a local folder with "
-            "config.json, model.safetensors and tokenizer.json, check the spelling, or call "
-            f"hs.load() for the bundled specimen. The hub said: {_first_line(error)}"
+            "gave none (no network, no such name, or no access). Check the spelling, or name a "
+            "local folder with config.json, model.safetensors and tokenizer.json.",
+            python=f"hs.load() is the bundled specimen. The hub said: {_first_line(error)}",
+            command="Leave --model out for the bundled specimen. "
+            f"The hub said: {_first_line(error)}",
         ) from error
+    text = config.get_text_config()
+    for name in ("num_hidden_layers", "num_attention_heads", "hidden_size"):
+        if isinstance(value := getattr(text, name, None), int) and value < 1:
+            raise _broken(where, f"config.json says {name} = {value}")
+    return config
+
+
+def _broken(where: str | Path, what: str, error: Exception | None = None) -> CannotLoad:
+    """The error for a model whose files do not fit each other."""
+    said = f" ({type(error).__name__}: {_first_line(error)})" if error else ""
+    return CannotLoad(f"The model in '{where}' is broken: {what}{said}. Copy or download it again.")
 
 
 def _tokenizer(where: str | Path, config: Any, options: dict[str, Any]) -> Any:
@@ -157,18 +224,23 @@ def _tokenizer(where: str | Path, config: Any, options: dict[str, Any]) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # made up: there were no files
             raise OSError("no vocabulary")
+        int(tokenizer.model_max_length)
         return tokenizer
     except Exception as error:
         family = getattr(config, "model_type", "unknown")
-        if getattr(config, "image_size", None) or getattr(config, "num_mel_bins", None):
-            raise CannotLoad(
-                f"'{where}' ({family}) reads images or sound, not text, and headscope's readings "
-                "are of texts. Its heads can be observed with headscope.capture.capture."
-            ) from error
+        parts = (
+            config,
+            getattr(config, "vision_config", None),
+            getattr(config, "audio_config", None),
+        )
+        if any(getattr(one, key, None) for one in parts for key in OF_SENSES):
+            return None
         raise CannotLoad(
-            f"'{where}' has a model ({family}) but no tokenizer that can be loaded. Save it "
-            "beside the model with tokenizer.save_pretrained(folder), or pass it: "
-            f"hs.load(folder, tokenizer). It failed with: {_first_line(error)}"
+            f"'{where}' has a model ({family}) but no tokenizer that can be loaded "
+            f"({_first_line(error)}). Save it beside the model with "
+            "tokenizer.save_pretrained(folder)",
+            python="or pass it: hs.load(folder, tokenizer).",
+            command="and name that folder.",
         ) from error
 
 
@@ -180,14 +252,6 @@ def _check_tokenizer(tokenizer: Any, name: str) -> None:
         )
 
 
-def _device(device: str) -> torch.device:
-    if device != "auto":
-        return torch.device(device)
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
 def _dtype(dtype: str | torch.dtype | None, target: torch.device) -> torch.dtype | str:
     """What was asked for; else float32 on a CPU, and the dtype of the weights elsewhere."""
     if dtype is None:
@@ -195,45 +259,9 @@ def _dtype(dtype: str | torch.dtype | None, target: torch.device) -> torch.dtype
     if isinstance(dtype, str) and dtype != "auto":
         found = getattr(torch, dtype, None)
         if not isinstance(found, torch.dtype):
-            raise CannotLoad(f"There is no dtype '{dtype}'. Use float32, float16 or bfloat16.")
+            raise CannotLoad(f"There is no dtype {dtype!r}. Use float32, float16 or bfloat16.")
         return found
     return dtype
-
-
-def _check_memory(where: str | Path, target: torch.device, dtype: torch.dtype | str) -> None:
-    """Refuse before the machine starts to swap, where the size of the weights can be seen."""
-    files = sorted(Path(where).glob("*.safetensors")) if Path(where).is_dir() else []
-    try:
-        needed = sum(_weight_bytes(file, dtype) for file in files)
-    except (ValueError, KeyError) as error:
-        raise CannotLoad(
-            f"The weights in '{where}' cannot be read: a safetensors file there is broken or cut "
-            "short. Copy or download it again."
-        ) from error
-    free = (
-        torch.cuda.mem_get_info(target)[0]
-        if target.type == "cuda"
-        else psutil.virtual_memory().available
-    )
-    if needed > free:
-        gib = 2**30
-        raise CannotLoad(
-            f"The weights of '{where}' need {needed / gib:.1f} GiB as {dtype}, and "
-            f"{free / gib:.1f} GiB are free on {target}. Pass dtype='bfloat16' for half of "
-            "float32's size, another device, or a smaller model."
-        )
-
-
-def _weight_bytes(file: Path, dtype: torch.dtype | str) -> int:
-    """Size in memory of the weights in a safetensors file, from its header."""
-    with file.open("rb") as stream:
-        header = json.loads(stream.read(int.from_bytes(stream.read(8), "little")))
-    tensors: list[dict[str, Any]] = [
-        tensor for key, tensor in header.items() if key != "__metadata__"
-    ]
-    if isinstance(dtype, str):
-        return sum(int(np.diff(tensor["data_offsets"])[0]) for tensor in tensors)
-    return sum(int(math.prod(tensor["shape"])) for tensor in tensors) * dtype.itemsize
 
 
 def _weights(
@@ -247,23 +275,30 @@ def _weights(
     # The class the weights were saved from, so that no part of it starts out random.
     saved_as = (getattr(config, "architectures", None) or [""])[0]
     kind = getattr(transformers, saved_as, AutoModel)
+    if "gguf_file" in options:  # it names no class; what it holds are language models
+        kind = AutoModelForCausalLM
     try:
         model: PreTrainedModel
-        model, report = kind.from_pretrained(
-            where,
-            dtype=dtype,
-            use_safetensors=None if allow_pickle else True,
-            output_loading_info=True,
-            **options,
-        )
-    except OSError as error:
-        if not allow_pickle and "safetensors" in str(error):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)  # of weights that are not there: the same ones every time
+            model, report = kind.from_pretrained(
+                where,
+                dtype=dtype,
+                use_safetensors=None if allow_pickle else True,
+                output_loading_info=True,
+                **options,
+            )
+    except Exception as error:
+        if not allow_pickle and isinstance(error, OSError) and "safetensors" in str(error):
             raise CannotLoad(
                 f"'{where}' has no model.safetensors. If its weights are a pickle "
-                "(pytorch_model.bin), loading them can run any code they contain; if you trust "
-                "where they come from, pass allow_pickle=True."
+                "(pytorch_model.bin), loading them can run any code they contain.",
+                python="If you trust where they come from, pass allow_pickle=True.",
+                command="Convert them, or, if you trust where they come from, load the model in "
+                "Python, with allow_pickle=True.",
             ) from error
-        raise CannotLoad(f"The weights of '{where}' cannot be read: {error}") from error
+        what = options.get("gguf_file", "config.json")
+        raise _broken(where, f"{what} and the weights do not fit", error) from error
     # A pooler comes after all heads; sentence models are often saved without one.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
@@ -274,38 +309,18 @@ def _weights(
         )
     model.to(target)  # type: ignore[arg-type]
     model.eval()
+    for name, weight in model.named_parameters():
+        if weight.dtype in PLAIN and weight.numel():
+            low, high = weight.detach().aminmax()
+            if not (low.isfinite() and high.isfinite()):
+                raise _broken(where, f"{name} holds NaN or infinity")
     return model
 
 
-def _backbone(model: PreTrainedModel) -> PreTrainedModel:
-    """The part of a model that turns a text into hidden states."""
-    if getattr(model.config, "is_encoder_decoder", False):
-        return cast(PreTrainedModel, model.get_encoder())
-    return cast(PreTrainedModel, model.base_model)
+PLAIN = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def _shape(
-    name: str, model: PreTrainedModel, backbone: PreTrainedModel, tokenizer: Any
-) -> ModelShape:
-    seam, paths = attention_modules(backbone)
-    module, path = next(iter((module, path) for module, path in paths.items()))
-    config = backbone.config.get_text_config()
-    heads = int(config.num_attention_heads)
-    size = getattr(config, "head_dim", None) or getattr(config, "d_kv", None)
-    return ModelShape(
-        name=name,
-        family=str(config.model_type),
-        stack=stack_of(path, module, backbone),
-        layers=int(config.num_hidden_layers),
-        heads=heads,
-        head_size=int(size or config.hidden_size // heads),
-        window=_window(backbone, config, tokenizer),
-        seam=seam,
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-    )
-
-
-def _window(backbone: PreTrainedModel, config: Any, tokenizer: Any) -> int | None:
+def _window(backbone: PreTrainedModel, tokenizer: Any) -> int | None:
     """The longest input: what the tokenizer says, and what the positions allow."""
     limits = [int(tokenizer.model_max_length)]
     for path, module in backbone.named_modules():
@@ -313,15 +328,18 @@ def _window(backbone: PreTrainedModel, config: Any, tokenizer: Any) -> int | Non
         if isinstance(module, nn.Embedding) and path.split(".")[-1] in POSITIONS:
             padding = module.padding_idx
             limits.append(module.num_embeddings - (0 if padding is None else padding + 1))
-    positions = getattr(config, "max_position_embeddings", None)
+    config = getattr(backbone, "config", None)  # some parts of a model keep none of their own
+    text = None if config is None else config.get_text_config()
+    positions = getattr(text, "max_position_embeddings", None)
     if isinstance(positions, int) and positions > 0:
         limits.append(positions)
     shortest = min(limits)
     return shortest if shortest < 10**7 else None
 
 
+OF_SENSES = ("image_size", "num_mel_bins", "conv_stride")  # in a configuration
 POSITIONS = {"position_embeddings", "wpe", "positions_embed", "embed_positions"}
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".")

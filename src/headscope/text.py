@@ -5,7 +5,7 @@ offsets, so they are the same for every tokenizer: a person sees words, whatever
 """
 
 import bisect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -15,12 +15,15 @@ import regex
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
+from headscope.words import WordClass, word_classes
 
 # Letters and digits with their marks, joined by apostrophes; an ideograph alone; else one
-# character as a person sees it (an emoji with its modifiers, a punctuation mark).
+# character as a person sees it (an emoji with its modifiers, a punctuation mark). Flags are
+# spelled out: to find where one begins, \X counts all that stand before it, which is quadratic.
 WORD = regex.compile(
     r"\p{Han}\p{M}*|[\p{L}\p{N}_--\p{Han}][\p{L}\p{M}\p{N}_--\p{Han}]*"
-    r"(?:['’][\p{L}\p{N}_--\p{Han}][\p{L}\p{M}\p{N}_--\p{Han}]*)*|(?![\s\p{Cc}])\X",
+    r"(?:['’][\p{L}\p{N}_--\p{Han}][\p{L}\p{M}\p{N}_--\p{Han}]*)*|"
+    r"\p{Regional_Indicator}{1,2}[\p{GCB=Extend}\p{GCB=SpacingMark}\u200d]*|(?![\s\p{Cc}])\X",
     regex.V1,
 )
 FINAL = regex.compile(r"[\p{STerm}…‽]+")
@@ -54,7 +57,7 @@ _LABELS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tokens:
     """The tokens of one text, or of one window of it; arrays are aligned with each other."""
 
@@ -66,8 +69,10 @@ class Tokens:
     special: NDArray[np.bool_]  # added by the tokenizer, not part of the text
     words: NDArray[np.int64]  # number of the word in the text; -1 for special tokens
     word_spans: NDArray[np.int64]  # (words of the whole text, 2): first character, one past last
+    word_classes: NDArray[np.int64]  # of `words.WordClass`: that of the word, markup if unknown
     sentences: NDArray[np.int64]  # number of the sentence in the text; -1 for special tokens
     classes: NDArray[np.int64]  # of `TokenClass`
+    unknown: NDArray[np.bool_]  # no entry of the vocabulary: the model read its unknown token there
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -85,8 +90,12 @@ class Tokens:
     @cached_property
     def word_texts(self) -> tuple[str, ...]:
         """The whole word each token belongs to, joined from its pieces."""
+        texts = {  # each once: a word of a million letters has hundreds of thousands of pieces
+            word: self.text[self.word_spans[word, 0] : self.word_spans[word, 1]]
+            for word in np.unique(self.words[self.words >= 0])
+        }
         return tuple(
-            symbol if word < 0 else self.text[self.word_spans[word, 0] : self.word_spans[word, 1]]
+            symbol if word < 0 else texts[word]
             for symbol, word in zip(self.symbols, self.words, strict=True)
         )
 
@@ -102,10 +111,31 @@ class Tokens:
             dtype=np.int64,
         )
 
+    def __repr__(self) -> str:
+        return f"<Tokens: {len(self)}, {self.in_words}>"
+
+    @property
+    def in_words(self) -> str:
+        """How much of a text it is: "1 word in 1 sentence"."""
+        words = len(np.unique(self.words[~self.special]))
+        return f"{_counted(words, 'word')} in {_counted(self.sentence_count, 'sentence')}"
+
     @property
     def sentence_count(self) -> int:
         """How many sentences have a token here."""
         return len(np.unique(self.sentences[~self.special]))
+
+    @cached_property
+    def places_in_words(self) -> NDArray[np.int64]:
+        """Where in its word each piece begins; -1 for one that is not a part of a single word."""
+        spans = self.word_spans[np.maximum(self.words, 0)]
+        inside = ~self.special & (self.starts >= spans[:, 0]) & (self.ends <= spans[:, 1])
+        return np.where(inside, self.starts - spans[:, 0], -1)
+
+    @property
+    def unknown_share(self) -> float:
+        """How much of the text the model could not read, as a share of its tokens."""
+        return float(self.unknown.sum() / max((~self.special).sum(), 1))
 
     def take(self, positions: NDArray[np.int64]) -> "Tokens":
         """The tokens at the given positions."""
@@ -118,9 +148,32 @@ class Tokens:
             special=self.special[positions],
             words=self.words[positions],
             word_spans=self.word_spans,
+            word_classes=self.word_classes[positions],
             sentences=self.sentences[positions],
             classes=self.classes[positions],
+            unknown=self.unknown[positions],
         )
+
+
+def begun_with(tokens: Tokens, id: int, symbol: str) -> Tokens:
+    """The tokens after a special one that a decoder begins with."""
+    first = tokens.pieces[0]
+    before = {
+        "ids": id,
+        "starts": 0,
+        "ends": 0,
+        "special": True,
+        "words": -1,
+        "word_classes": int(WordClass.MARKUP),
+        "sentences": -1,
+        "classes": int(TokenClass.FIRST),
+        "unknown": False,
+    }
+    arrays: dict[str, Any] = {
+        name: np.insert(getattr(tokens, name), 0, value) for name, value in before.items()
+    }
+    arrays["classes"][1] = _class_of(1, first, bool(tokens.special[0]), False)
+    return replace(tokens, symbols=(symbol, *tokens.symbols), **arrays)
 
 
 def checked(text: object) -> str:
@@ -203,18 +256,31 @@ def tokenize(text: str, tokenizer: Any, *, language: str = "en") -> Tokens:
         special=special,
         words=np.where(special, -1, word_numbers),
         word_spans=np.array(words, dtype=np.int64),
+        word_classes=_word_classes(text, words, word_numbers, ids, tokenizer, language),
         sentences=np.where(special, -1, sentence_numbers),
         classes=np.array(classes, dtype=np.int64),
+        unknown=~special & (np.array(ids) == _unknown_id(tokenizer)),
     )
 
 
-@dataclass(frozen=True, eq=False)
+def _unknown_id(tokenizer: Any) -> int:
+    """The number of the token for what is not in the vocabulary; -1 where there is none."""
+    found = tokenizer.unk_token_id
+    return -1 if found is None else int(found)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Window:
     """A part of a text that a model reads at once."""
 
     tokens: Tokens
     positions: NDArray[np.int64]  # of these tokens in the whole text
     own: NDArray[np.bool_]  # every token of the text is own in exactly one window
+
+    def __repr__(self) -> str:
+        there = self.positions[~self.tokens.special]
+        where = f"tokens {there[0]} to {there[-1]} of the text, " if len(there) else ""
+        return f"<Window: {where}{int(self.own.sum())} of them its own>"
 
 
 def windows(tokens: Tokens, size: int | None, overlap: int = 0) -> list[Window]:
@@ -247,10 +313,28 @@ def windows(tokens: Tokens, size: int | None, overlap: int = 0) -> list[Window]:
     return cut
 
 
+def _word_classes(
+    text: str,
+    words: list[tuple[int, int]],
+    numbers: list[int],
+    ids: list[int],
+    tokenizer: Any,
+    language: str,
+) -> NDArray[np.int64]:
+    """The class of each token's word; what the tokenizer does not know is no word."""
+    by_word = np.array(word_classes(text, words, language), dtype=np.int64)
+    unknown = np.array(ids) == (-1 if tokenizer.unk_token_id is None else tokenizer.unk_token_id)
+    return np.where(unknown, WordClass.MARKUP, by_word[numbers])
+
+
 def _numbers(spans: list[tuple[int, int]], positions: list[int]) -> list[int]:
     """For each character position the span that holds it, or stands last before it."""
     starts = [start for start, _ in spans]
     return [max(bisect.bisect_right(starts, position) - 1, 0) for position in positions]
+
+
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
 
 
 def _trimmed(text: str, offsets: list[tuple[int, int]]) -> tuple[list[int], list[int]]:

@@ -23,7 +23,15 @@ def some_tokens(rng, size, *, one_sentence=False, types=12):
     sentence = np.cumsum(rng.random(size) < (0 if one_sentence else 0.06))
     ids = rng.integers(0, types, size)
     words = np.where(rng.random(size) < 0.1, -1, ids % 7)
-    return PairTokens(np.where(special, -1, sentence), ids, np.where(special, -1, words), special)
+    words = np.where(special, -1, words)
+    for place in np.flatnonzero(rng.random(size) < 0.2):  # a piece that continues a word
+        if place > 0 and not special[place] and not special[place - 1]:
+            words[place] = words[place - 1]
+    begins = np.append(True, words[1:] != words[:-1]) | (rng.random(size) < 0.5)
+    occurrences = np.cumsum(begins)
+    classes = rng.integers(0, 4, size)
+    sentence = np.where(special, -1, sentence)
+    return PairTokens(sentence, ids, words, occurrences, classes, special)
 
 
 def typed(tokens):
@@ -51,9 +59,14 @@ def assert_same_bits(one, other):
         assert np.array_equal(left, right, equal_nan=True), f"{name} differs"
 
 
-def assert_agree(want, got, *, digits=1e-5, skip=()):
-    """Counts are equal and sums agree to some digits of the largest they could be."""
-    largest = np.nanmax(np.abs([want.minimum, want.maximum]), axis=0, initial=0)  # (B, H)
+def assert_agree(want, got, *, digits=1e-5, skip=(), largest=None):
+    """Counts are equal and sums agree to some digits of the largest they could be.
+
+    largest: of |C| over the pairs, where it is known; else about as much.
+    """
+    sizes = [np.abs(want.maximum), np.sqrt(want.mean**2 + want.variance)]
+    about = np.nan_to_num(sizes).max(axis=0)  # (B, H)
+    largest = about if largest is None else np.full_like(about, largest)
     count = want.chance.count[:, None] + 1  # (B, 1)
     for (name, left), (_, right) in zip(fields_of(want), fields_of(got), strict=True):
         if any(name.startswith(part) for part in skip):

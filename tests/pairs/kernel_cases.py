@@ -15,10 +15,11 @@ import pytest
 import torch
 from agreement import assert_agree, assert_same_bits, some_tokens, typed
 
-from headscope.measures.spectrum_kernels import eigenvalues
-from headscope.pairs import cuda, nearest, pair_statistics, peak, quantile, sigma
-from headscope.pairs.attention import attention_statistics
-from headscope.pairs.vectors import NotFiniteError
+from headscope.attention.statistics import attention_statistics
+from headscope.errors import NotFiniteError
+from headscope.pairs import nearest, pair_statistics, peak, quantile, sigma
+from headscope.pairs.cuda import backend as cuda
+from headscope.pairs.cuda.eigenvalues import eigenvalues
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter works out the branches that a mask throws away, too.

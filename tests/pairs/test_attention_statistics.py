@@ -7,8 +7,8 @@ from agreement import some_tokens
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headscope.pairs.attention import attention_statistics
-from headscope.pairs.vectors import NotFiniteError
+from headscope.attention.statistics import attention_statistics
+from headscope.errors import NotFiniteError
 
 EYE = torch.eye(150, dtype=torch.bool)
 SETTINGS = {

@@ -8,12 +8,13 @@ from agreement import assert_agree, assert_same_bits, fields_of, some_tokens, ty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headscope.compute.threads import in_parallel
+from headscope.errors import NotFiniteError
 from headscope.pairs import (
     TokenBatch,
     chance,
     nearest,
     pair_statistics,
-    panels,
     peak,
     plain_tokens,
     quantile,
@@ -21,8 +22,8 @@ from headscope.pairs import (
     sigma,
     start_for_settings,
 )
-from headscope.pairs.vectors import NotFiniteError, read_vectors
-from headscope.pairs.workers import in_parallel
+from headscope.pairs.cpu import panels
+from headscope.pairs.vectors import read_vectors
 
 RULES = [quantile(0.01), quantile(0.1), peak(0.3), sigma(2.0), nearest(2)]
 READINGS = st.sampled_from(["raw", "cosine", "centred"])
@@ -76,7 +77,9 @@ def test_counts_are_those_of_the_reference_for_the_same_products(case, reading, 
     z, tokens = case
     options = {"reading": reading, "special": special, "top": 5}
     C, batch = products(z, reading, tokens.kept(special)), typed([tokens])
-    want = reference.head_statistics(C, tokens, RULES, types=batch.types[0], **options)
+    lengths, rounding = reference.sizes_of(torch.from_numpy(z)[None], reading, tokens.kept(special))
+    sizes = (lengths[0], rounding[0])
+    want = reference.head_statistics(C, tokens, RULES, types=batch.types[0], sizes=sizes, **options)
     got = pair_statistics(torch.from_numpy(z)[None, None], batch, RULES, **options)
     assert_agree(want, got, digits=1e-9)
 
@@ -90,12 +93,14 @@ def test_the_reference_from_float64_agrees_wherever_rounding_does_not_decide(
     C = reference.similarity(z, reading, tokens.kept(special))
     unclear = [n for n, r in enumerate(RULES) if undecided(C, r, tokens.kept(special), 1e-5)]
     options = {"reading": reading, "special": special}
-    want = reference.head_statistics(C, tokens, RULES, **options)
+    sizes = (np.linalg.norm(z, axis=1), np.zeros(len(z)))
+    want = reference.head_statistics(C, tokens, RULES, sizes=sizes, **options)
     got = pair_statistics(torch.from_numpy(z)[None, None], [tokens], RULES, **options)
     # Centring takes away up to all but a millionth of a vector, and as many digits with it.
     digits = 1e-5 if reading != "centred" else 0.1
     skip = [f"high[{n}]" for n in unclear] if reading != "centred" else ["high"]
-    assert_agree(want, got, digits=digits, skip=skip)
+    largest = np.abs(C[reference.all_pairs(tokens.kept(special))]).max(initial=0)
+    assert_agree(want, got, digits=digits, skip=skip, largest=largest)
 
 
 @pytest.mark.parametrize("d", [8, 16, 32, 64, 80, 128, 256])

@@ -25,7 +25,8 @@ def run(*arguments: str, text: str = TEXT) -> str:
 
 
 def test_a_pipe_gets_one_segment_a_line(tiny_folder: Path):
-    lines = run("-", "--model", str(tiny_folder), "--n", "3").splitlines()
+    inside = ("--n", "3", "--inside-paragraphs")
+    lines = run("-", "--model", str(tiny_folder), *inside).splitlines()
     assert len(lines) == 3
     assert " ".join(lines) == " ".join(TEXT.split())
 
@@ -38,6 +39,54 @@ def test_json_holds_offsets_scores_and_texts(tiny_folder: Path):
         s["text"] for s in found["segments"]
     ]
     assert [s["score"] > 0 for s in found["segments"]] == [False, True]
+
+
+def test_more_segments_than_paragraphs_are_not_made_and_that_is_said(tiny_folder: Path):
+    result = CliRunner().invoke(app, ["segment", "-", "--model", str(tiny_folder), "-n", "3"], TEXT)
+    assert len(result.stdout.splitlines()) == 2
+    assert "--inside-paragraphs" in result.stderr
+
+
+def test_why_it_is_cut_there_is_said_in_words_and_in_json(tiny_folder: Path):
+    asked = ("-", "--model", str(tiny_folder), "--n", "2", "--explain")
+    words = run(*asked)
+    assert words.startswith("2 segments of 6 sentences, 2 asked for.")
+    assert "Segment 2 begins with “The ship left the harbour." in words
+    assert "a new paragraph" in words
+    assert max(map(len, words.splitlines())) <= 100
+    found = json.loads(run(*asked, "--json"))
+    (reason,) = found["explanation"]["boundaries"]
+    assert reason["at"] == found["segments"][1]["start"]
+    assert reason["turn"] == "paragraph"
+    assert reason["worth"] == pytest.approx(reason["unlike"] + reason["learned"], abs=2e-4)
+    assert reason["left_out"] == pytest.approx(reason["worth"] - reason["price"], abs=2e-4)
+
+
+def test_what_cannot_be_cut_is_explained_too(tiny_folder: Path):
+    for text in ("", " \n", "One sentence."):
+        words = run("-", "--model", str(tiny_folder), "--explain", text=text)
+        assert words == "One sentence cannot be cut into topics.\n"
+        found = json.loads(run("-", "--model", str(tiny_folder), "--explain", "--json", text=text))
+        assert found["explanation"]["boundaries"] == []
+
+
+def test_no_boundary_costs_less_than_nothing(tiny_folder: Path):
+    asked = ("-", "--model", str(tiny_folder), "--n", "6", "--inside-paragraphs", "--explain")
+    reasons = json.loads(run(*asked, "--json"))["explanation"]["boundaries"]
+    assert len(reasons) == 5
+    assert all(reason["price"] >= 0 for reason in reasons)
+    assert "costs -" not in run(*asked)
+
+
+def test_sentences_are_explained_too(specimen_command):
+    words = specimen_command("--level", "sentence", "--explain")
+    assert "log odds" in words
+    assert "The ship left" in words
+
+
+@pytest.fixture
+def specimen_command():
+    return lambda *arguments: run("-", *arguments)
 
 
 def test_offsets_alone(tiny_folder: Path):

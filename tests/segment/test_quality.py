@@ -6,11 +6,11 @@ import json
 import numpy as np
 import pytest
 
-from conftest import SHARED
 from headscope.segment.changes import cut_into
 from headscope.segment.scores import boundary_f1, pk
 from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
 from headscope.segment.topics import cut_units
+from places import SHARED
 
 BOOKS = ("biology", "sociology", "us-history")
 
@@ -49,8 +49,8 @@ def test_chapters_are_cut_better_than_by_their_words_and_than_without_learning(s
         heads = learned.read(specimen, units)
         count, by_words = len(lengths), kernel_vectors(words(units)[:, None, :], np.ones(1))
         for name, cuts in (
-            ("learned", cut_units(learned.see(heads), learned, count)),
-            ("late", cut_units(late.see(heads), late, count)),
+            ("learned", cut_units(learned.evidence(heads), learned, count)),
+            ("late", cut_units(late.evidence(heads), late, count)),
             ("words", cut_into(count, by_words, np.zeros(len(units)), learned.shortest)),
         ):
             found = np.diff([0, *cuts, len(units)]).tolist()

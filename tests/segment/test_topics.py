@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import headscope as hs
 from headscope.errors import CannotRead, HeadscopeError
-from headscope.segment.across import SCALES, across
 from headscope.segment.changes import gains
 from headscope.segment.features import unit_vectors
+from headscope.segment.passages import passage_spans
 from headscope.segment.segmenter import Segmenter, default_segmenter, kernel_vectors
-from headscope.segment.units import unit_spans
+from headscope.segment.sides import SCALES, sides_alike
 
 CATS = (
     "The cat sleeps on the warm mat. A small cat drinks milk. The cat and the kitten play. "
@@ -97,7 +97,7 @@ def test_a_text_that_is_no_text_is_an_error(tiny):
 
 
 def test_every_unit_is_read_on_its_own(tiny):
-    units = [CATS[a:b] for a, b in unit_spans(CATS)]
+    units = [CATS[a:b] for a, b in passage_spans(CATS)]
     together = np.concatenate(list(unit_vectors(tiny, units)))
     assert together.shape == (4, 12, 8)
     for unit, vectors in zip(units, together, strict=True):
@@ -145,12 +145,12 @@ def test_the_shares_of_heads_come_from_the_kernel_and_from_what_was_learned(spec
     segments = specimen.segment(hs.sample_text(), n=4)
     why, segmenter = segments.explain(), default_segmenter(specimen)
     units = [hs.sample_text()[a:b] for a, b in why.spans]
-    seen = segmenter.see(segmenter.read(specimen, units))
-    np.testing.assert_allclose(why.start, seen.worth, atol=1e-6)
+    evidence = segmenter.evidence(segmenter.read(specimen, units))
+    np.testing.assert_allclose(why.start, evidence.worth, atol=1e-6)
     shares = {(layer, head): share for layer, head, share in why.heads}
     assert sum(shares.values()) == pytest.approx(1)
     assert any(layer < 11 for layer, _ in shares)
-    added = seen.by_head[list(why.cuts)].sum(axis=0)
+    added = evidence.by_head[list(why.cuts)].sum(axis=0)
     against = int(np.argmin(added[: 10 * 12]))
     assert added[against] < 0
     assert (against // 12 + 1, against % 12 + 1) not in shares
@@ -159,7 +159,7 @@ def test_the_shares_of_heads_come_from_the_kernel_and_from_what_was_learned(spec
 def test_both_sides_of_a_place_are_compared_near_and_far():
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(40, 3, 5)).astype(np.float32)
-    found = across(vectors)
+    found = sides_alike(vectors)
     unit = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
 
     def cosine(left, right):
@@ -199,14 +199,14 @@ def test_a_study_chooses_late_heads_that_keep_to_a_sentence(tiny, tmp_path):
 
 def test_text_without_sentences_is_cut_all_the_same():
     words = " ".join(f"word{i}" for i in range(200))
-    spans = unit_spans(words)
+    spans = passage_spans(words)
     assert len(spans) == 8
     assert " ".join(words[a:b] for a, b in spans) == words
 
 
 def test_a_long_sentence_is_one_unit():
     sentence = " ".join(["word"] * 120) + "."
-    assert unit_spans(sentence + " " + sentence) == [(0, 600), (601, 1201)]
+    assert passage_spans(sentence + " " + sentence) == [(0, 600), (601, 1201)]
 
 
 def test_a_fitted_segmenter_survives_its_file(tiny, tmp_path):

@@ -19,10 +19,11 @@ class Text:
     A: np.ndarray  # (S, S)
     sentences: list[int]
     ids: list[int]
-    words: list[int]  # -1 for none
+    word_numbers: list[int]  # of the occurrence in the text; -1 for none
     word_texts: list[str]  # casefolded
     special: list[bool]
     classes: list[int]
+    word_classes: list[int]
     share: float  # of the quantile rule
     keep_special: bool
 
@@ -43,9 +44,19 @@ class Text:
         i, j = pair
         return self.sentences[i] == self.sentences[j] and self.sentences[i] >= 0
 
-    def same_word(self, pair: tuple[int, int]) -> bool:
+    def one_word(self, pair: tuple[int, int]) -> bool:
         i, j = pair
-        return self.words[i] == self.words[j] and self.words[i] >= 0
+        some = self.word_numbers[i] >= 0 and self.word_numbers[j] >= 0
+        return some and self.word_texts[i] == self.word_texts[j]
+
+    def same_word(self, pair: tuple[int, int]) -> bool:
+        return self.one_word(pair) and self.word_numbers[pair[0]] != self.word_numbers[pair[1]]
+
+    def repeats(self, word_class: int):
+        """Whether a pair repeats a word of this class; the later class of two ends counts."""
+        return lambda pair: (
+            self.same_word(pair) and max(self.word_classes[end] for end in pair) == word_class
+        )
 
     def same_token(self, pair: tuple[int, int]) -> bool:
         return self.ids[pair[0]] == self.ids[pair[1]]
@@ -54,10 +65,50 @@ class Text:
         i, j = pair
         if self.special[i] or self.special[j] or j - i <= 32:
             return False
-        return not self.same_sentence(pair) and not self.same_word(pair)
+        return not self.same_sentence(pair) and not self.one_word(pair)
 
     def share_of(self, question, pairs) -> float:
         return sum(question(pair) for pair in pairs) / len(pairs) if pairs else 0.0
+
+
+# The function words of the texts under test, by hand.
+FUNCTION = {
+    *("the", "he", "and", "was", "a", "another", "which", "nobody", "until", "down", "nothing"),
+    *("except", "one", "of", "would", "before", "in", "it", "where", "here"),
+}
+
+
+def words(text: str) -> list[tuple[int, int]]:
+    """Where words stand: letters and digits, with an apostrophe between; else a character alone."""
+    found, at = [], 0
+    while at < len(text):
+        end = at + 1
+        if text[at].isalnum():
+            while end < len(text) and (
+                text[end].isalnum()
+                or (text[end] in "'’" and end + 1 < len(text) and text[end + 1].isalnum())
+            ):
+                end += 1
+        if not text[at].isspace():
+            found.append((at, end))
+        at = end
+    return found
+
+
+def word_numbers(text: str, starts: list[int], special: list[bool]) -> list[int]:
+    """For each token the number of the word that its first character is in; -1 for none."""
+    spans = words(text)
+    return [
+        -1 if apart else next(n for n, (first, end) in enumerate(spans) if first <= start < end)
+        for start, apart in zip(starts, special, strict=True)
+    ]
+
+
+def word_class(word: str) -> int:
+    """Content, function or punctuation, as 0, 1, 2."""
+    if not any(character.isalnum() for character in word):
+        return 2
+    return int(word.casefold() in FUNCTION)
 
 
 def _over_high(texts, question) -> tuple[float, float]:
@@ -88,6 +139,10 @@ def repetition(texts) -> dict[str, tuple[float, float]]:
     return {
         "same_token": _over_high(texts, lambda t: t.same_token),
         "same_word": _over_high(texts, lambda t: t.same_word),
+        "same_content_word": _over_high(texts, lambda t: t.repeats(0)),
+        "same_function_word": _over_high(texts, lambda t: t.repeats(1)),
+        "same_punctuation": _over_high(texts, lambda t: t.repeats(2)),
+        "same_unknown_or_markup": _over_high(texts, lambda t: t.repeats(3)),
     }
 
 
@@ -133,6 +188,27 @@ def noise(texts) -> dict[str, tuple[float, float | None]]:
     return {
         "unrelated": _over_high(texts, lambda t: t.unrelated),
         "snr": (float(np.mean(ratios)) if ratios else math.nan, None),
+    }
+
+
+def selection(texts) -> dict[str, tuple[float, float | None]]:
+    unresolved = large = high = 0
+    chance = 0.0
+    for text in texts:
+        if not text.high:
+            continue
+        lengths = [math.sqrt(sum(float(x) ** 2 for x in row)) for row in text.z]
+        sure = [4 * 2**-23 * lengths[i] * lengths[j] for i, j in text.high]
+        least = min(text.C[pair] for pair in text.high)
+        near = sum(text.C[p] - least <= s for p, s in zip(text.high, sure, strict=True))
+        by_size = sorted(text.pairs, key=lambda pair: -lengths[pair[0]] * lengths[pair[1]])
+        unresolved += near - 1
+        large += len(set(by_size[: len(text.high)]) & set(text.high))
+        high += len(text.high)
+        chance += len(text.high) ** 2 / len(text.pairs)
+    return {
+        "unresolved": (unresolved / high, None),
+        "explained_by_size": (large / high, chance / high),
     }
 
 
@@ -205,41 +281,41 @@ def leading_type(text: Text, types: list) -> tuple[object, float]:
     return leader, most / (2 * len(text.high))
 
 
-def surroundings(text: Text, types: list, anchor: object) -> tuple[float, float]:
-    """Share of high pairs, and of all pairs, with an end within two places of the anchor."""
+def surroundings(text: Text, types: list, anchor: object) -> int:
+    """High pairs with an end within two places of the anchor."""
     occurrences = [i for i, kind in enumerate(types) if kind == anchor]
     reached = {place + step for place in occurrences for step in (-2, -1, 0, 1, 2)}
-
-    def near(pair: tuple[int, int]) -> bool:
-        return pair[0] in reached or pair[1] in reached
-
-    return text.share_of(near, text.high), text.share_of(near, text.pairs)
+    return sum(i in reached or j in reached for i, j in text.high)
 
 
-def anchor(by_head: list[list[list[Text]]], kind: str) -> dict[str, np.ndarray]:
-    """Quantities (layers, heads) from texts by layer, head and number."""
+def anchor(by_head: list[list[list[Text]]], kind: str, orders: list) -> dict[str, np.ndarray]:
+    """Quantities (layers, heads) from texts by layer, head and number.
+
+    orders: for each text the order in which its tokens stand, or several, to be averaged over.
+    """
     layers, heads, number = len(by_head), len(by_head[0]), len(by_head[0][0])
-    found = {
-        name: np.zeros((layers, heads))
-        for name in ("share", "uniqueness_in_layer", "uniqueness_in_model", "around", "chance")
-    }
-    some = 0
+    names = ("share", "uniqueness_in_layer", "uniqueness_in_model", "surroundings")
+    found = {name: np.zeros((layers, heads)) for name in names}
+    pairs = 0
     for t in range(number):
-        if not by_head[0][0][t].high:
+        high = len(by_head[0][0][t].high)  # the same for every head
+        pairs += high
+        if not high:
             continue
-        some += 1
-        leaders = {}
-        for layer in range(layers):
-            for head in range(heads):
+        for order in orders[t]:
+            leaders = {}
+            weight = high / len(orders[t])
+            for layer, head in np.ndindex(layers, heads):
                 text = by_head[layer][head][t]
-                types = text.ids if kind == "token" else text.word_texts
+                own = text.ids if kind == "token" else text.word_texts
+                types = [own[place] for place in order]
                 leaders[layer, head], share = leading_type(text, types)
-                around, chance = surroundings(text, types, leaders[layer, head])
-                found["share"][layer, head] += share
-                found["around"][layer, head] += around
-                found["chance"][layer, head] += chance
-        for layer, head in leaders:
-            same = [place for place in leaders if leaders[place] == leaders[layer, head]]
-            found["uniqueness_in_model"][layer, head] += 1 / len(same)
-            found["uniqueness_in_layer"][layer, head] += 1 / sum(p[0] == layer for p in same)
-    return {name: value / some for name, value in found.items()}
+                around = surroundings(text, types, leaders[layer, head])
+                found["share"][layer, head] += weight * share
+                found["surroundings"][layer, head] += weight * around / high
+            for layer, head in leaders:
+                same = [place for place in leaders if leaders[place] == leaders[layer, head]]
+                alike = sum(place[0] == layer for place in same)
+                found["uniqueness_in_model"][layer, head] += weight / len(same)
+                found["uniqueness_in_layer"][layer, head] += weight / alike
+    return {name: value / pairs for name, value in found.items()}

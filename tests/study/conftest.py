@@ -9,7 +9,7 @@ from texts import TEXTS
 import headscope as hs
 from headscope.corpus import Document
 from headscope.specimen import FOLDER
-from headscope.study.units import Unit, read_units
+from headscope.units import Unit, read_units
 
 
 @pytest.fixture(scope="session")

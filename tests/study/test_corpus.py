@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headscope.corpus import Corpus, Document, NoCorpus, Skipped
-from headscope.study.units import Position, batches, chunks
+from headscope.corpus import Corpus, Document, Skipped
+from headscope.errors import NoCorpus
+from headscope.units import Padding, Position, batches, chunks
 
 TWO = "First paragraph,\nof two lines.\n\n\nSecond paragraph.\n"
 
@@ -107,7 +108,7 @@ def test_folders_are_read_deep_in_order_and_by_pattern(tmp_path):
         path.parent.mkdir(exist_ok=True)
         path.write_text(name)
     assert texts(Corpus(tmp_path)) == ["a/one.md", "b/two.txt", "three.txt"]
-    assert texts(Corpus(tmp_path, pattern="**/*.txt")) == ["b/two.txt", "three.txt"]
+    assert texts(Corpus(tmp_path, files="**/*.txt")) == ["b/two.txt", "three.txt"]
     assert next(iter(Corpus(tmp_path))).source == "a/one.md"
 
 
@@ -141,7 +142,7 @@ def test_the_same_text_has_the_same_identity_wherever_it_stands():
 
 
 def test_chunks_from_any_place_are_the_rest_of_all_chunks(tiny, monkeypatch):
-    monkeypatch.setattr("headscope.study.units.CHUNK_UNITS", 4)
+    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 4)
     corpus = Corpus(["A few words. " * 60, " ", "Two.", "Three.", "And more words. " * 90, "End."])
 
     def cut(start):
@@ -168,17 +169,18 @@ def test_a_text_the_tokenizer_makes_nothing_of_is_skipped(tiny):
     assert [one.line for one in chunk.skipped] == [1]
 
 
-@pytest.mark.parametrize("padding", [0.0, 0.05, 0.5])
-def test_batches_stay_under_budget_and_padding(units, padding):
-    many = units * 4
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5])
+def test_batches_stay_under_budget_and_padding(units, share):
+    many, padding = units * 4, Padding(share, window=160)
     budget = 200
     groups = batches(many, budget, padding)
     assert sorted(place for group in groups for place in group) == list(range(len(many)))
     for group in groups:
         lengths = [len(many[place]) for place in group]
-        padded = max(lengths) * len(group)
-        assert padded <= budget or len(group) == 1
-        assert sum(lengths) >= (1 - padding) * padded
+        [padded] = {padding.length(length) for length in lengths}
+        assert padded * len(group) <= budget or len(group) == 1
+        assert len({length == padded for length in lengths}) == 1  # with a mask or without
+        assert all(length <= padded <= (1 + share) * length for length in lengths)
     assert len(groups) < len(many)
 
 

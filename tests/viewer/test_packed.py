@@ -1,6 +1,8 @@
 """What the viewer is handed: the text, tokens and head vectors, whole and in few bytes."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,9 +10,12 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.viewer.packed import CannotShow, packed, packed_attention
+from headscope.errors import CannotShow
+from headscope.measures.registry import DEFINITIONS
+from headscope.viewer.packed import packed, packed_attention
 from tiny import byte_level, metaspace, tiny_bert, wordpiece
 
+STATIC = Path(hs.__file__).parent / "viewer" / "static"
 HOSTILE = [
     "</script><script>alert(1)</script> & <img src=x onerror=alert(2)>",
     "שלום עולם، مرحبا — bidi \u202e text",
@@ -106,6 +111,20 @@ def test_a_family_without_attention_weights_is_shown_without_focus(tiny: hs.Scop
     assert "focus" not in unpacked(packed(reading, whole=False))[0]
 
 
+def test_what_every_head_writes_is_in_a_saved_page(tiny: hs.Scope) -> None:
+    reading = tiny.read("The keeper lit the lamp, and the lamp burned.")
+    written = unpacked(packed(reading))[0]["writes"]
+    for layer, head in ((1, 1), (2, 3), (3, 4)):
+        told = reading.writes(layer, head, top=8)
+        for side in ("raised", "lowered"):
+            shown = written[layer - 1][head - 1][side]
+            assert [word for word, _ in shown] == [word for word, _ in getattr(told, side)]
+            assert [much for _, much in shown] == pytest.approx(
+                [much for _, much in getattr(told, side)], abs=0.006
+            )
+    assert "writes" not in unpacked(packed(reading, whole=False))[0]
+
+
 def test_a_vector_that_is_not_a_number_does_not_break_the_header(tiny: hs.Scope) -> None:
     reading = tiny.read("The lamp is gone.")
     reading.layers[0] = torch.full_like(reading.layers[0], float("nan"))
@@ -113,3 +132,16 @@ def test_a_vector_that_is_not_a_number_does_not_break_the_header(tiny: hs.Scope)
     assert header["scales"][0] == [1.0] * 4
     assert np.isnan(halves[0]).all()
     assert np.isfinite(halves[1]).all()
+
+
+def test_what_the_page_measures_itself_is_defined_by_the_registry_alone(tiny: hs.Scope) -> None:
+    header, _ = unpacked(packed(tiny.read("The keeper lit the lamp.")))
+    defined = {one["name"]: one["definition"] for one in header["measures"]}
+    assert defined["similarity"] == "mean of C off the diagonal"
+    assert defined["range"].startswith(DEFINITIONS["mean_distance"].says)
+    assert defined["repetition"] == DEFINITIONS["same_word"].says
+    page = "".join(file.read_text("utf-8") for file in STATIC.rglob("*.js"))
+    said = {text for one in DEFINITIONS.values() for text in (one.says, one.more, one.chance)}
+    assert not [text for text in said if len(text) > 20 and text in page]
+    measured = re.search(r"function headMeasures\(.*?return \{(.*?)\n  \};", page, re.DOTALL)
+    assert re.findall(r"^    (\w+)", measured[1], re.MULTILINE) == list(defined)

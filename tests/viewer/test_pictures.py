@@ -23,8 +23,15 @@ Matrix = NDArray[np.float64]
 def percentiles(values: Matrix) -> tuple[float, float]:
     """The 1st and 99th percentile, as the viewer's legend defines them."""
     ordered, last = np.sort(values), len(values) - 1
-    low, high = (ordered[math.floor(share * last + 0.5)] for share in (0.01, 0.99))
-    return float(low), float(high)
+    beyond = max(math.floor(0.01 * last + 0.5), int(last > 8))
+    return float(ordered[beyond]), float(ordered[last - beyond])
+
+
+def plain_pairs(C: Matrix, reading: hs.Reading) -> Matrix:
+    """The pairs that set the colours: special tokens do not."""
+    plain = ~reading.tokens.special
+    inner = C[plain][:, plain]
+    return inner[np.triu_indices(len(inner), 1)]
 
 
 def steps(C: Matrix, kind: str, low: float, high: float) -> Matrix:
@@ -85,7 +92,7 @@ def test_every_thumbnail_is_the_heads_matrix(tab: Tab, reading: hs.Reading, kind
     assert pixels.shape == (144, size, size, 4)
     for (layer, head), drawn in zip(PLACES, drawn_steps(pixels, table), strict=True):
         C = reading.similarity(layer, head, kind)  # type: ignore[arg-type]
-        low, high = percentiles(C[np.triu_indices(size, 1)])
+        low, high = percentiles(plain_pairs(C, reading))
         assert np.abs(drawn - steps(C, kind, low, high)).max() <= slack(C, low, high), (layer, head)
 
 
@@ -97,8 +104,9 @@ def slack(C: Matrix, low: float, high: float) -> float:
 def test_a_shared_scale_is_one_scale(tab: Tab, reading: hs.Reading) -> None:
     tab.set(cells="shared")
     low, high = tab.page.evaluate("[...headscope.views.atlas.thumbnails.shared]")
-    off = ~np.eye(len(reading), dtype=bool)
-    everything = np.concatenate([reading.similarity(*place)[off] for place in PLACES])
+    everything = np.concatenate(
+        [plain_pairs(reading.similarity(*place), reading) for place in PLACES]
+    )
     assert low == pytest.approx(np.quantile(everything, 0.01), rel=0.05, abs=0.02)
     assert high == pytest.approx(np.quantile(everything, 0.99), rel=0.05)
     drawn = drawn_steps(pixels_of(tab, THUMBNAILS), colours(tab, "raw"))
@@ -126,14 +134,15 @@ def test_a_thumbnail_of_a_long_text_averages_blocks(
         assert worst <= slack(means, low, high), place
 
 
-LARGE = "[headscope.views.head.shown.get(headscope.session.state.values.reading).matrix.image]"
+KIND = "headscope.session.state.values.reading"
+LARGE = f"[headscope.views.head.shown.get({KIND}).matrix.drawn.picture]"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_large_matrix_is_the_heads_matrix(tab: Tab, reading: hs.Reading, kind: str) -> None:
     tab.set(view="head", layer=4, head=7, reading=kind)
     C = reading.similarity(4, 7, kind)  # type: ignore[arg-type]
-    low, high = percentiles(C[np.triu_indices(len(C), 1)])
+    low, high = percentiles(plain_pairs(C, reading))
     below = np.tril_indices(len(C))  # above the diagonal most pairs recede
     drawn = drawn_steps(pixels_of(tab, LARGE)[0][below], colours(tab, kind))
     worst = np.abs(drawn - steps(C, kind, low, high)[below]).max()
@@ -155,7 +164,7 @@ def test_above_the_diagonal_just_the_high_pairs_stand_out(tab: Tab, reading: hs.
 def test_on_screen_a_cell_has_the_colour_of_its_value(tab: Tab, reading: hs.Reading) -> None:
     tab.set(view="head", layer=2, head=5)
     C = reading.similarity(2, 5)
-    low, high = percentiles(C[np.triu_indices(len(C), 1)])
+    low, high = percentiles(plain_pairs(C, reading))
     screen = pixels_of(tab, '[headscope.views.head.shown.get("raw").matrix.base]')[0]
     margin, cell = tab.page.evaluate(
         """(() => {
@@ -177,9 +186,10 @@ def test_on_screen_a_cell_has_the_colour_of_its_value(tab: Tab, reading: hs.Read
 def test_attention_stands_beside_similarity(open_tab: Open, server: Any, specimen: Any) -> None:
     tab = open_tab(server.address)
     tab.set(view="head", layer=3, head=2, beside="attention")
-    tab.until("headscope.views.head.shown.get('attention').matrix.values !== undefined")
+    tab.until("headscope.views.head.shown.get('attention').matrix.drawn")
     A = specimen.read(server.text).attention(3, 2)
-    values = tab.page.evaluate("[...headscope.views.head.shown.get('attention').matrix.values]")
+    shown = "headscope.views.head.shown.get('attention')"
+    values = tab.page.evaluate(f"[...{shown}.matrix.drawn.values]")
     assert np.array(values).reshape(A.shape) == pytest.approx(A, abs=1e-3)
 
 
@@ -188,5 +198,65 @@ def test_special_tokens_can_be_left_out(tab: Tab, reading: hs.Reading) -> None:
     kept = ~reading.tokens.special
     assert 0 < kept.sum() < len(kept)
     C = reference.similarity(reading.head_vectors(6, 2), "centred", kept)[kept][:, kept]
-    values = tab.page.evaluate("[...headscope.views.head.shown.get('centred').matrix.values]")
+    values = tab.page.evaluate("[...headscope.views.head.shown.get('centred').matrix.drawn.values]")
     assert np.array(values).reshape(C.shape) == pytest.approx(C, abs=5e-3)
+
+
+def test_one_outlier_and_the_special_tokens_do_not_set_the_colours(
+    open_tab: Open, specimen: hs.Scope, tmp_path: Path
+) -> None:
+    reading = specimen.read("The keeper lit the lamp at dusk, and the ship passed.")
+    z = reading.layers[3][6]
+    z[5] *= 30  # a token whose pairs are far above all others
+    z[0] *= 30  # and [CLS]
+    tab = open_tab(reading.save(tmp_path / "outlier.html").as_uri(), offline=True)
+    tab.set(view="head", layer=4, head=7)
+    low, high = tab.page.evaluate("[...headscope.views.head.shown.get('raw').matrix.drawn.range]")
+    C = reading.similarity(4, 7)
+    others = [i for i in range(len(C)) if i not in (5,) and not reading.tokens.special[i]]
+    plain = C[np.ix_(others, others)][np.triu_indices(len(others), 1)]
+    assert C[0, 5] > 100 * plain.max()
+    assert high < C[0, 5] / 20
+    legend = tab.page.locator("figure .scale")
+    assert "without special tokens" in legend.get_attribute("title")
+    assert legend.inner_text().split() == [f"{low:.4g}", f"{high:.4g}"]
+
+
+@pytest.mark.parametrize("view", ["atlas", "head", "compare", "segments"])
+def test_every_matrix_has_a_scale_of_its_colours(tab: Tab, view: str) -> None:
+    tab.set(view=view, layer=4, head=7)
+    matrices = tab.page.locator("main .matrix:visible").count()
+    scales = tab.page.locator("main .scale:visible").count()
+    assert scales == matrices + (view == "atlas")
+    for said in tab.page.locator("main .scale:visible").all_inner_texts():
+        assert len(said.split()) >= 2
+    if view == "atlas":
+        tab.set(cells="shared")
+        low, high = tab.page.evaluate("[...headscope.views.atlas.thumbnails.shared]")
+        shown = tab.page.inner_text(".squares .scale").split()
+        assert [float(end) for end in shown] == pytest.approx([low, high], rel=1e-3)
+        tab.until("headscope.views.atlas.measures.size === 144")
+        tab.set(cells="measure", measure="common_mode")
+        assert tab.page.inner_text(".squares .scale").count("%") == 2
+        assert tab.page.inner_text(".squares .hint") == ""  # all heads are measured
+
+
+def test_the_atlas_says_how_many_heads_are_measured(tab: Tab) -> None:
+    tab.until("headscope.views.atlas.measures.size === 144")
+    said = tab.page.evaluate(
+        """async () => {
+            const progress = document.querySelector(".squares .hint");
+            const said = [];
+            new MutationObserver(() => said.push(progress.textContent))
+                .observe(progress, { childList: true, characterData: true, subtree: true });
+            headscope.session.state.set({ rule: "sigma(2)" });
+            for (let wait = 0; wait < 400 && said.at(-1) !== ""; wait++)
+                await new Promise((resolve) => setTimeout(resolve, 25));
+            return said;
+        }"""
+    )
+    assert said[0] == "Measuring heads: 0 of 144 …"
+    assert said[-1] == ""
+    counts = [int(text.split()[2]) for text in said[:-1]]
+    assert counts == sorted(counts)
+    assert len(set(counts)) > 20

@@ -54,6 +54,20 @@ def test_it_gives_focus_on_demand(small: Served, tiny: hs.Scope) -> None:
     assert mass == pytest.approx(tiny.read(TEXT).focus().mass, abs=1e-4)
 
 
+def test_it_says_what_a_head_writes_over_the_text_and_at_a_token(
+    small: Served, tiny: hs.Scope
+) -> None:
+    reading = tiny.read(TEXT)
+    for position in (None, 4):
+        asked = {"layer": 2, "head": 3, "position": position}
+        status, _, body = small.post("/api/writes", text=TEXT, **asked)
+        assert status == 200
+        told = reading.writes(2, 3, position=position)
+        assert [word for word, _ in json.loads(body)["raised"]] == [w for w, _ in told.raised[:8]]
+    for wrong in ({"layer": 9, "head": 1}, {"layer": 1, "head": 1, "position": 999}):
+        assert small.post("/api/writes", text=TEXT, **wrong)[0] == 422
+
+
 def test_it_gives_segments_on_demand(small: Served, tiny: hs.Scope) -> None:
     text = "The lamp burned. The keeper slept. A ship passed. The fog came. " * 3
     status, _, body = small.post("/api/segments", text=text)
@@ -269,9 +283,7 @@ def test_ctrl_c_ends_it_at_once_even_while_it_reads(tiny_folder: Path) -> None:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            assert "http://127.0.0.1:" in line, line
-            port = int(line.split("127.0.0.1:")[1].split("/")[0])
-            busy = Served(port, [tiny_folder.name], "")
+            busy = Served.printed(line, [tiny_folder.name])
             with ThreadPoolExecutor(40) as pool:
                 texts = [f"{k} {'the lamp and the fog ' * 150}" for k in range(40)]
                 asked = [pool.submit(busy.post, "/api/read", text=text) for text in texts]

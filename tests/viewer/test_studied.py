@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,8 +20,10 @@ import pytest
 
 import headscope as hs
 from headscope.cli import main
-from headscope.store import Study
-from headscope.viewer.packed import CannotShow
+from headscope.errors import CannotShow
+from headscope.measures.registry import DEFINITIONS
+from headscope.study.folder import Study
+from headscope.study.manifest import written
 from headscope.viewer.studied import packed_study, scope_of
 from viewer.conftest import Open, Served, Tab, served
 from viewer.test_exporting import SVG, exported
@@ -41,7 +44,8 @@ def study(tiny: hs.Scope, tmp_path_factory: pytest.TempPathFactory) -> Study:
     corpus = folder / "<img src=x onerror=alert(1)>.txt"
     plain = "The keeper lit the lamp. The fog came, and the lamp burned all night in the fog. " * 2
     corpus.write_text("\n\n".join([HOSTILE * 3, plain, HOSTILE + plain, plain.upper(), HOSTILE]))
-    return tiny.study(corpus, folder / "study", cut="paragraph")
+    options = {"readings": ("raw",), "nulls": ()}
+    return tiny.study(corpus, folder / "study", document="paragraph", **options)
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +53,8 @@ def lost(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Study:
     """The same study, of a model that is not there any more."""
     folder = tmp_path_factory.mktemp("lost") / "study"
     shutil.copytree(study.path, folder)
-    said = study.manifest | {"model": study.manifest["model"] | {"name": "/private/gone-bert"}}
-    (folder / "manifest.json").write_text(json.dumps(said))
+    model = replace(study.manifest.model, name="/private/gone-bert")
+    (folder / "manifest.json").write_bytes(written(replace(study.manifest, model=model)))
     return hs.open(folder)
 
 
@@ -102,8 +106,24 @@ def test_every_number_is_that_of_the_tables(study: Study) -> None:
             known = [(a, b) for a, b in zip(one[number], expected, strict=True) if b is not None]
             assert np.array(known)[:, 0] == pytest.approx(np.array(known)[:, 1], rel=1e-3)
     heads = study.table("heads").to_pylist()
-    assert [card["label"] for card in told["cards"]] == [row["label"] for row in heads]
+    for card, row in zip(told["cards"], heads, strict=True):
+        for part, column in (
+            ("name", "labels"),
+            ("strength", "strengths"),
+            ("evidence", "evidence"),
+        ):
+            assert [label[part] for label in card["labels"]] == row[column]
     assert all(len(card["examples"]) == 5 for card in told["cards"])
+
+
+def test_every_measure_says_what_it_is(study: Study) -> None:
+    for one in packed_study(study)["measures"]:
+        known = DEFINITIONS[one["name"]]
+        assert (one["definition"], one["by_chance"], one["shown"]) == (
+            known.says,
+            known.chance,
+            known.show,
+        )
 
 
 @pytest.mark.browser
@@ -141,8 +161,12 @@ def test_heads_stand_in_order_of_any_measure_of_the_study(
 @pytest.mark.browser
 def test_heads_can_be_chosen_by_their_label(tab: Tab, study: Study) -> None:
     heads = study.table("heads").to_pylist()
-    kind = heads[0]["label"].split(":")[0]
-    wanted = [(r["layer"], r["head"]) for r in heads if r["label"].split(":")[0] == kind]
+    kind = heads[0]["labels"][-1].split(":")[0]
+    wanted = [
+        (row["layer"], row["head"])
+        for row in heads
+        if kind in [name.split(":")[0] for name in row["labels"]]
+    ]
     tab.page.select_option("select[aria-label='Label of the heads']", kind)
     tab.settle()
     assert tab.page.locator("button.head:not(.out)").count() == len(wanted)
@@ -150,9 +174,30 @@ def test_heads_can_be_chosen_by_their_label(tab: Tab, study: Study) -> None:
     tab.set(order="high")
     assert {tuple(place) for place in tab.page.evaluate(ORDER)} == set(wanted)
     assert tab.hash()["label"] == kind
-    tab.set(label=heads[-1]["label"])
-    same = [row for row in heads if row["label"] == heads[-1]["label"]]
+    tab.set(label=heads[-1]["labels"][-1])
+    same = [row for row in heads if heads[-1]["labels"][-1] in row["labels"]]
     assert tab.page.locator("button.head").count() == len(same)
+
+
+@pytest.mark.browser
+def test_the_atlas_of_a_study_shows_labels_first(tab: Tab, study: Study, tmp_path: Path) -> None:
+    expected = study.table("heads")["labels"].to_pylist()
+    shown = tab.page.evaluate(
+        """[...document.querySelectorAll("button.head")].map((button) =>
+            [...button.querySelectorAll("i")].map((label) => label.textContent))"""
+    )
+    assert shown == expected
+    grounds = tab.page.evaluate(
+        "[...document.querySelectorAll('button.head')].map((b) => b.style.backgroundColor)"
+    )
+    kinds = [names[0].split(":")[0] for names in expected]
+    assert len(set(zip(kinds, grounds, strict=True))) == len(set(kinds)) == len(set(grounds))
+    drawing = ElementTree.fromstring(exported(tab, "SVG", tmp_path))
+    words = " ".join(text.text or "" for text in drawing.iter(f"{SVG}text"))
+    assert kinds[0].split()[0] in words
+    tab.page.click("text=on one scale")
+    tab.settle()
+    assert tab.page.locator("button.head canvas").count() == 12
 
 
 @pytest.mark.browser
@@ -188,10 +233,11 @@ def test_the_card_of_a_head_stands_beside_it(tab: Tab, study: Study) -> None:
     row = next(r for r in study.table("heads").to_pylist() if own.items() <= r.items())
     for view, beside in {"atlas": ".card", "text": ".panel", "head": ".panel"}.items():
         tab.set(view=view, **own)
-        assert tab.page.inner_text(f"{beside} .tag") == row["label"]
+        assert tab.page.locator(f"{beside} .tag").all_inner_texts() == row["labels"]
         said = tab.page.inner_text(beside)
-        assert row["evidence"][1:] in said
-        assert f"strength {row['strength']:.2f}" in said
+        for strength, evidence in zip(row["strengths"], row["evidence"], strict=True):
+            assert evidence[1:] in said
+            assert f"strength {strength:.2f}" in said
         assert tab.page.locator(f"{beside} .examples li").count() == 5
     pairs = [pair for pair in pairs if own.items() <= pair.items()]
     contexts = tab.page.evaluate(
@@ -252,7 +298,8 @@ def test_the_atlas_can_be_exported_as_it_stands(tab: Tab, study: Study, tmp_path
     rows = list(csv.DictReader(io.StringIO(exported(tab, "CSV", tmp_path).decode(), newline="")))
     norms = list(numbers(study, "size", "norm").values())
     assert [float(row["study.norm"]) for row in rows] == pytest.approx(norms, rel=1e-3)
-    assert [row["label"] for row in rows] == study.table("heads")["label"].to_pylist()
+    labels = study.table("heads")["labels"].to_pylist()
+    assert [row["labels"] for row in rows] == [", ".join(names) for names in labels]
 
 
 @pytest.mark.browser
@@ -319,11 +366,10 @@ def test_the_command_opens_a_study_with_its_model(study: Study, tmp_path: Path) 
         try:
             assert process.stderr is not None
             line = process.stderr.readline()
-            port = int(line.split("127.0.0.1:")[1].split("/")[0])
-            running = Served(port, [""], "")
+            running = Served.printed(line, [""])
             said = json.loads(running.ask("GET", "/api/session")[2])
             assert said["text"] == TEXT
-            assert said["models"] == [Path(study.manifest["model"]["name"]).name]
+            assert said["models"] == [Path(study.manifest.model.name).name]
             assert said["study"] == packed_study(study)
             assert running.ask("GET", "/api/session", Host="evil.example")[0] == 403
             assert running.post("/api/read", model=said["models"][0], text=TEXT)[0] == 200

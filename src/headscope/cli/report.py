@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from headscope.errors import CannotRead
+from headscope.cli.texts import text_of_file
+from headscope.errors import CannotDraw, CannotRead
+from headscope.output import check_out
+from headscope.terminal import say, write
 
 
 def report(
@@ -17,19 +18,18 @@ def report(
     ),
 ) -> None:
     """Write the report of a study: one page that needs no other file."""
-    from headscope.store import open_study
+    from headscope.study.folder import open_study
 
+    check_out(out, ".html", ".htm")
     page = open_study(study).report(out)
-    Console(stderr=True).print(
-        escape(f"Open this page in a browser: {page.resolve().as_uri()}"),
-        highlight=False,
-        soft_wrap=True,
-    )
+    say(f"Open this page in a browser: {page.resolve().as_uri()}")
 
 
 def figure(
-    source: Annotated[Path, typer.Argument(help="A finished study; a text file for `matrix`.")],
-    name: Annotated[str, typer.Argument(help="Which figure; `list` says what there is.")],
+    source: Annotated[
+        str, typer.Argument(help="A finished study, a text file for `matrix`, or: list.")
+    ],
+    name: Annotated[str | None, typer.Argument(help="Which figure.", show_default=False)] = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Where to: .svg, .png, .pdf or .html.")
     ] = Path("figure.svg"),
@@ -42,31 +42,32 @@ def figure(
     reading: Annotated[str, typer.Option(help="For `matrix`: raw, cosine or centred.")] = "raw",
     tokens: Annotated[str, typer.Option(help="For `matrix`: which tokens, FROM:TO.")] = ":",
 ) -> None:
-    """Draw one figure of a study, or the matrix of one head, for a paper."""
+    """Draw one figure of a study, or the matrix of one head, for a paper. `list` names them."""
     from headscope import figures
 
+    known = [*figures.FIGURES, "matrix"]
+    if "list" in (name, source) and (name is None or name == "list"):
+        write(", ".join(known))
+        return
+    if name not in known:
+        asked = f"There is no figure '{name}'" if name else "Say which figure to draw"
+        raise CannotDraw(f"{asked}; there are: {', '.join(known)}.")
+    check_out(out, ".svg", ".png", ".pdf", ".html")
     if name == "matrix":
         from headscope.scope import load
 
-        if not source.is_file():
-            raise CannotRead(f"'{source}' is no file: a matrix is drawn of a text in a file.")
-        read = load(model).read(source.read_text(encoding="utf-8"))
-        figures.save(figures.matrix(read, layer, head, reading, _slice(tokens)), out)
+        chosen = _slice(tokens)
+        read = load(model).read(text_of_file(source))
+        figures.save(figures.matrix(read, layer, head, reading, chosen), out)
         return
-    if name == "list" or name not in figures.FIGURES:
-        known = ", ".join([*figures.FIGURES, "matrix"])
-        if name != "list":
-            raise figures.CannotDraw(f"There is no figure '{name}'; there are: {known}.")
-        typer.echo(known)
-        return
-    from headscope.store import open_study
+    from headscope.study.folder import open_study, reads_tables
 
-    figures.save(figures.FIGURES[name](open_study(source)), out)
+    figures.save(reads_tables(figures.FIGURES[name])(open_study(source)), out)
 
 
 def _slice(words: str) -> slice:
-    first, _, last = words.partition(":")
-    try:
-        return slice(int(first) if first else None, int(last) if last else None)
-    except ValueError:
-        raise CannotRead(f"'{words}' is no range of tokens; write FROM:TO, such as 0:60.") from None
+    first, colon, last = words.partition(":")
+    numbers = [first or "0", last or "0"]
+    if not colon or not all(number.isascii() and number.isdigit() for number in numbers):
+        raise CannotRead(f"'{words}' is no range of tokens; write FROM:TO, such as 0:60.")
+    return slice(int(first or 0), int(last) if last else None)

@@ -1,34 +1,39 @@
-"""The verbs `study` and `compare` of the command line."""
+"""The verb `study` of the command line."""
 
-import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from headscope.cli.options import progress_of
+from headscope.terminal import say, show, write_csv
+
 if TYPE_CHECKING:
-    from headscope.store import Study
-    from headscope.study.progress import Progress
+    from collections.abc import Sequence
+
+    from headscope.study.folder import Study
+    from headscope.study.told import ToldClaim
 
 
 def study(
     corpus: Annotated[
         str,
         typer.Argument(
-            help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, - for standard "
-            "input, or hf:NAME[@CONFIG][:SPLIT]."
+            help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, a URL of either "
+            "(s3://…), - for standard input, or hf:NAME[@CONFIG][:SPLIT]."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the study; resumed if it is half done.")],
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", "-m", help="A hub name or a folder.", show_default="the bundled specimen"
+            "--model",
+            "-m",
+            help="A hub name, a folder, a GGUF file.",
+            show_default="the bundled specimen",
         ),
     ] = None,
     document: Annotated[
@@ -40,7 +45,8 @@ def study(
     ] = None,
     rule: Annotated[str, typer.Option(help="Which pairs are high.")] = "quantile(0.01)",
     reading: Annotated[
-        list[str] | None, typer.Option(help="raw, cosine, centred; may be repeated.")
+        list[str] | None,
+        typer.Option(help="raw, cosine, centred; may be repeated.", show_default="raw and cosine"),
     ] = None,
     special: Annotated[
         str, typer.Option(help="Special tokens among the pairs: kept, left_out or both.")
@@ -48,139 +54,171 @@ def study(
     sweep: Annotated[bool, typer.Option(help="Also every other rule, in the same pass.")] = False,
     null: Annotated[
         list[str] | None,
-        typer.Option(help="shuffle, random, uniform, identity; may be repeated."),
+        typer.Option(
+            help="shuffle, random, permuted, uniform, identity, or none; may be repeated.",
+            show_default="random, permuted, shuffle and identity",
+        ),
+    ] = None,
+    null_tokens: Annotated[int, typer.Option(help="Tokens of the corpus nulls run on.")] = 2**12,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="What intervals are over: document, file (that documents are parts of), or window "
+            "(blocks of a long document).",
+            show_default="file for paragraphs or lines of several files, else document",
+        ),
     ] = None,
     window: Annotated[
         int | None, typer.Option(help="Tokens read at once.", show_default="the model's own")
     ] = None,
     language: Annotated[str, typer.Option(help="For finding sentences.")] = "en",
     seed: Annotated[int, typer.Option(help="Of intervals, nulls and examples.")] = 0,
+    texts: Annotated[
+        int, typer.Option(help="Windows whose text is kept to be looked at; 0: none.", min=0)
+    ] = 24,
     strict: Annotated[bool, typer.Option(help="Stop at what cannot be read.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Replace another study that is in the folder; nothing else is.")
+    ] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the findings as a table with commas.")
+    ] = False,
     quiet: Annotated[bool, typer.Option(help="Say nothing but the result.")] = False,
+    progress: Annotated[
+        bool,
+        typer.Option("--progress", help="Tell progress also where standard error is no terminal."),
+    ] = False,
     json_progress: Annotated[
         bool, typer.Option("--json-progress", help="Tell progress as JSON on standard error.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps or auto.")] = "auto",
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, float16 or bfloat16.", show_default="float32 on a CPU, else the weights'"
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Read with so many processes, each with the model.")
+    ] = None,
+    devices: Annotated[
+        str | None, typer.Option(help="Read on several, a process each, such as cuda:0,cuda:1.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="local, processes or ray.",
+            show_default="local, or processes with --workers or --devices",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster.", show_default="this machine")
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Threads of torch, for each worker.", show_default="torch's own; a worker's 1"
+        ),
+    ] = None,
 ) -> None:
     """Study a corpus: every measure, with chance levels and intervals, and the findings."""
     from headscope.pairs import parse_rule
     from headscope.scope import load
+    from headscope.study.folder import reads_tables
+    from headscope.study.modes import USUAL
 
-    scope = load(model, device=device)
+    scope = load(model, device=device, dtype=dtype)
     try:
         made = scope.study(
             corpus,
             out,
-            cut=document,
+            document=document,
             column=column,
-            pattern=files,
+            files=files,
             strict=strict,
-            progress=_progress(quiet, json_progress),
-            readings=tuple(reading or ("raw",)),
+            force=force,
+            progress=progress_of(quiet, json_progress, progress),
+            readings=tuple(reading or ("raw", "cosine")),
             special=("kept", "left_out") if special == "both" else (special,),
             rule=parse_rule(rule),
             sweep=sweep,
-            nulls=tuple(null or ()),
+            nulls=USUAL if null is None else tuple(one for one in null if one != "none"),
+            null_tokens=null_tokens,
+            group=group,
             window=window,
             language=language,
             seed=seed,
+            texts=texts,
+            engine=engine,
+            workers=workers,
+            devices=devices.split(",") if devices else (),
+            address=address,
+            threads=threads,
         )
     except KeyboardInterrupt:
-        typer.echo(f"Stopped. The same command goes on with what is in {out}.", err=True)
+        from headscope.study.writer import StudyFolder
+
+        saved = StudyFolder(out).saved
+        said = f"what was read so far is saved in {out}, and the same command goes on with it"
+        say(f"Stopped; {said if saved else 'nothing was saved, there is nothing to go on with'}.")
         raise typer.Exit(130) from None
-    Console().print(summary(made))
-
-
-def compare(
-    first: Annotated[Path, typer.Argument(help="A finished study.")],
-    second: Annotated[Path, typer.Argument(help="Another.")],
-    rows: Annotated[int, typer.Option(help="Differences to print.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Say which heads of two studies differ, with intervals on the difference."""
-    from headscope.store import open_study
-    from headscope.study.compare import compare as compared
-
-    found = compared(open_study(first), open_study(second))
-    if as_json:
-        typer.echo(json.dumps(found.slice(0, rows).to_pylist(), ensure_ascii=False))
+    if as_csv:
+        found = made.findings
+        write_csv(found.to_pylist(), found.column_names)
         return
-    differing = sum(found["differs"].to_pylist())
-    table = Table(
-        title=f"{differing:,} of {len(found):,} numbers differ",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-    )
-    for name in (
-        "layer",
-        "head",
-        "quantity",
-        "special",
-        "first",
-        "second",
-        "second - first (95 %)",
-    ):
-        table.add_column(name, justify="left" if name in ("quantity", "special") else "right")
-    for row in found.slice(0, rows).to_pylist():
-        table.add_row(
-            str(row["layer"]),
-            str(row["head"]),
-            row["quantity"],
-            row["special"] or "",
-            *(f"{row[name]:.3g}" for name in ("first", "second")),
-            f"{row['difference']:.3g} ({row['low']:.3g} … {row['high']:.3g})",
-        )
-    Console().print(table)
-
-
-def _progress(quiet: bool, as_json: bool) -> "Progress":
-    from headscope.study.progress import Bar, JsonLines, Quiet
-
-    if as_json:
-        return JsonLines()
-    return Quiet() if quiet or not sys.stderr.isatty() else Bar()
+    show(reads_tables(summary)(made))
 
 
 def summary(study: "Study") -> Table:
     """The findings of a study, for the terminal."""
+    from headscope.study.told import told_claims, told_view
+
     said = study.manifest
-    corpus, own = said["corpus"], said["parameters"]
-    skipped = f", {corpus['skipped']:,} skipped" if corpus["skipped"] else ""
-    told = (own["readings"][0], own["special"][-1], own["rule"])
+    corpus, view = said.corpus, told_view(said.parameters)
+    skipped = f", {corpus.skipped:,} skipped" if corpus.skipped else ""
+    claims = told_claims(study.findings.to_pylist(), view)
+    return claims_table(
+        claims,
+        title=f"{escape(said.model.name)} on {escape(corpus.name)}: "
+        f"{corpus.documents:,} documents, {corpus.tokens:,} tokens{skipped}",
+        caption=f"Told: {view}. All tables are in {escape(str(study.path))}",
+    )
+
+
+def claims_table(claims: "Sequence[ToldClaim]", title: str, caption: str) -> Table:
+    """Claims with their verdicts, for the terminal."""
     table = Table(
-        title=f"{escape(said['model']['name'])} on {escape(corpus['name'])}: "
-        f"{corpus['documents']:,} documents, {corpus['tokens']:,} tokens{skipped}",
-        caption=f"{told[0]}, special tokens {told[1].replace('_', ' ')}, {told[2]}; "
-        f"all tables are in {escape(str(study.path))}",
+        title=title,
+        caption=caption,
         box=SIMPLE_HEAD,
         title_justify="left",
         caption_justify="left",
     )
-    columns = ["claim", "verdict", "value (95 %)", "trend"]
-    table_rows = [
-        row
-        for row in study.findings.to_pylist()
-        if row["mode"] == "real"
-        and (row["reading"], row["special"], row["rule"]) in (told, (None, None, None))
-    ]
-    nulls = any(row["null"] for row in table_rows)
-    for name in [*columns, *(["null"] if nulls else [])]:
-        table.add_column(name)
-    for row in table_rows:
-        table.add_row(*_finding(row)[: 5 if nulls else 4])
+    for name, width in (("claim", 20), ("verdict", 20), ("value (95 %)", 18)):
+        table.add_column(name, min_width=width)
+    several = any(len(claim.views) > 1 for claim in claims)
+    if several:
+        table.add_column("views agree")
+    for claim in claims:
+        table.add_row(*_finding(claim)[: 3 + several])
     return table
 
 
 COLOURS = {"holds": "green", "does not hold": "red", "undecided": "yellow"}
 
 
-def _finding(row: dict[str, Any]) -> tuple[str, ...]:
+def _finding(claim: "ToldClaim") -> tuple[str, ...]:
+    from headscope.study.told import strongest_null
+
+    row = claim.row
     value = "–" if row["value"] is None else f"{row['value']:.3g}"
     if row["low"] is not None:
         value += f" ({row['low']:.3g} … {row['high']:.3g})"
-    trend = "–" if row["trend"] is None else f"ρ {row['trend']:+.2f}, p {row['trend_p']:.2g}"
-    null = "–" if row["null"] is None else f"{row['null_value']:.3g} ({row['null']})"
+    if row["trend"] is not None:
+        value += f"\nρ {row['trend']:+.2f}, p {row['trend_p']:.2g}"
+    if null := strongest_null(row):
+        value += f"\nnull {null}"
     verdict = f"[{COLOURS[row['verdict']]}]{row['verdict']}[/]"
     if row["verdict"] != "holds":
-        verdict += f": {row['reason']}"
-    return row["says"], verdict, value, trend, null
+        verdict += f": {escape(str(row['reason']))}"
+    return escape(str(row["says"])), verdict, value, claim.brief or "–"

@@ -1,11 +1,9 @@
-"""What goes into the verbs and what they say aside."""
+"""The text that a command is about."""
 
 import sys
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
-
+from headscope.documents import ZEROS, not_utf8, zeros
 from headscope.errors import CannotRead
 
 
@@ -14,12 +12,15 @@ def text_of(source: str) -> str:
     if source == "-":
         return _decoded(sys.stdin.buffer.read(), "standard input")
     path = Path(source)
+    if source and is_there(path):  # an empty path is the folder one is in
+        return text_of_file(source)
     try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        is_file = False
-    if is_file:
-        return _decoded(path.read_bytes(), source)
+        source.encode()
+    except UnicodeEncodeError as error:
+        raise CannotRead(
+            f"The words to read are not UTF-8 (at character {error.start}). Write them into a file "
+            "in UTF-8, or set the terminal to UTF-8."
+        ) from None
     if path.suffix and not any(c.isspace() for c in source) and len(source) < 200:
         raise CannotRead(
             f"There is no file '{source}'. If these are the words to read, pipe them in: "
@@ -28,17 +29,33 @@ def text_of(source: str) -> str:
     return source
 
 
+def text_of_file(source: str) -> str:
+    """The text in a file."""
+    path = Path(source)
+    if not is_there(path):
+        raise CannotRead(f"There is no file '{source}'. Check the spelling.")
+    if path.is_dir():
+        raise CannotRead(
+            f"'{source}' is a folder, and one text is read here: name a file in it. For all of "
+            f"them: headscope study '{source}' --out STUDY"
+        )
+    return _decoded(path.read_bytes(), source)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path leads somewhere; what cannot be a path at all leads nowhere."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
 def _decoded(data: bytes, name: str) -> str:
     try:
-        return data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise CannotRead(
-            f"{name} is not UTF-8: byte {error.start} (line {line}) is {data[error.start]:#04x}. "
-            f"Convert it first, for example: iconv -f latin1 -t utf-8 {name}"
-        ) from None
-
-
-def say(message: str) -> None:
-    """A word to the person, kept out of what a pipe receives."""
-    Console(stderr=True).print(escape(message), highlight=False, soft_wrap=True)
+        raise CannotRead(f"{name}, line {line}, is {not_utf8(error)} '{name}'") from None
+    if zeros(text):
+        raise CannotRead(f"{name} is {ZEROS} '{name}'")
+    return text

@@ -2,13 +2,16 @@
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headscope.cli.texts import say, text_of
+from headscope.cli.placed import is_placed
+from headscope.cli.texts import is_there, text_of
 from headscope.errors import CannotRead, HeadscopeError
+from headscope.terminal import say
 
 if TYPE_CHECKING:
     from headscope.scope import Scope
@@ -28,7 +31,7 @@ def view(
         typer.Option(
             "--model",
             "-m",
-            help="A hub name or a folder; may be given again, to compare models.",
+            help="A hub name, a folder, a GGUF file; may be given again, to compare models.",
             show_default="the study's, or the bundled specimen",
         ),
     ] = None,
@@ -42,20 +45,31 @@ def view(
     import threading
     import webbrowser
 
-    from headscope.sample import sample_text
     from headscope.viewer.server import by_name, serve
 
     folders, texts = _sorted(sources or [])
-    scopes, study = _opened(folders, model or [], device)
-    text = text_of(texts[0]) if texts else sample_text()
+    if texts and is_placed(texts[0]):
+        raise CannotRead(
+            f"The local server shows texts. '{texts[0]}' as a page: headscope read '{texts[0]}' "
+            "--model MODEL --out page.html"
+        )
+    scopes, study, first = _opened(folders, model or [], device)
+    text = text_of(texts[0]) if texts else first
 
-    def started(address: str) -> None:
+    def started(address: str, once: str) -> None:
         say(f"Look at {address}  (Ctrl-C ends it)")
         if open_browser:  # aside: a browser in the terminal would hold up the server
-            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[once], daemon=True).start()
 
     with contextlib.suppress(KeyboardInterrupt):
-        serve(by_name(scopes), text, study=study, port=port, started=started)
+        serve(
+            by_name(scopes),
+            text,
+            study=study,
+            port=port,
+            debug="--debug" in sys.argv,
+            started=started,
+        )
     os._exit(0)  # a forward pass under way is not waited for
 
 
@@ -72,23 +86,21 @@ def _sorted(sources: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_folder(source: str) -> bool:
-    try:
-        return Path(source).is_dir()
-    except (OSError, ValueError):  # too long, or with a NUL: no path
-        return False
+    return is_there(Path(source)) and Path(source).is_dir()
 
 
 def _opened(
     folders: list[str], models: list[str], device: str
-) -> "tuple[list[Scope], dict[str, Any] | None]":
-    """The models, that of the study first, and the study as the viewer takes it."""
+) -> "tuple[list[Scope], dict[str, Any] | None, str]":
+    """The models, that of the study first, the study as the viewer takes it, and its first text."""
+    from headscope.sample import sample_text
     from headscope.scope import load
 
     if not folders:
         names: list[str] | list[None] = models or [None]
-        return [load(name, device=device) for name in names], None
-    from headscope.store import open_study
-    from headscope.viewer.studied import packed_study, scope_of, without_model
+        return [load(name, device=device) for name in names], None, sample_text()
+    from headscope.study.folder import open_study
+    from headscope.viewer.studied import first_text, packed_study, scope_of, without_model
 
     study, missing = open_study(folders[0]), ""
     try:
@@ -99,4 +111,4 @@ def _opened(
         scopes, missing = [], without_model(study, error)
         say(f"{missing} ({error})")
     scopes += [load(name, device=device) for name in models[1:]]
-    return scopes, packed_study(study, missing)
+    return scopes, packed_study(study, missing), first_text(study)

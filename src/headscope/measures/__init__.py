@@ -1,6 +1,5 @@
-"""One finding per file: what it measures, its formula, and how it adds up over texts.
+"""One finding per file: its quantities with their definitions, and how they add up over texts.
 
-A measure is a module with two pure functions. `update` turns what was seen of some texts into named
-arrays (texts, layers, heads), which add up over texts; `compute` turns such sums into quantities,
-each beside its chance level. Sums may have any axes in front: a bootstrap replicate is one more.
+Each file ends with its `MEASURE` (`base.Measure`); `registry` lists them. Sums may have any axes in
+front: a bootstrap replicate is one more.
 """

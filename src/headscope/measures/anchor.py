@@ -2,108 +2,84 @@
 
 Count types (token ids, or words with their pieces joined) over both ends of the high pairs of a
 text. The *anchor* of a head in the text is the type with the largest count; of equals, the one that
-comes first in the text.
+comes first in the text. 1 / (heads of the layer with the same anchor), averaged over the heads, is
+(distinct anchors / heads): uniqueness. Texts weigh by their ends, so that lines with one pair, all
+of whose ends are anchors, do not decide.
 
-    share          count of the anchor / ends
-                   chance: as many ends drawn by the frequency of types in the text
-    surroundings   high pairs with an end within ±2 places of the anchor / high pairs
-                   chance: the share of such pairs among all pairs
-    uniqueness_in_layer, _in_model   1 / heads of the layer, or model, with the same anchor;
-                   its mean over heads is (distinct anchors / heads)
-                   chance: the anchors of the drawn counts
-
-Each is averaged over texts. Counts are drawn as independent Poisson numbers over the 16 most
-frequent types of a text, seeded by the text. The pair statistics find the anchors themselves.
+Chance keeps the graph of the pairs, whose hubs any similarity matrix has, and permutes the tokens:
+the same permutation for all heads of a text, seeded by it, `DRAWS` times; special tokens stay. The
+pair statistics find anchors, and those of the permuted text as types of further kinds.
 """
-
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.pairs.compiled import exact
+from headscope.measures.base import (
+    Definition,
+    Measure,
+    ObservedPairs,
+    Quantity,
+    Sums,
+    Values,
+    on_grid,
+    ratio,
+)
 from headscope.pairs.tokens import AROUND
-from headscope.pairs.workers import TOGETHER, in_parallel
-from headscope.study.units import Unit
+from headscope.units import Unit
 
 KINDS = ("token", "word")
-DRAWN_TYPES = 16
-PER_TEXT = ("share", "uniqueness_in_layer", "uniqueness_in_model")
+DRAWS = 2
 
 
-def types_of(unit: Unit) -> NDArray[np.int64]:
-    """Numbers (kinds, tokens) that are equal where the types of each of `KINDS` are equal."""
+def permutations(unit: Unit, seed: int) -> list[NDArray[np.int64]]:
+    """Which token stands where, in each draw of chance."""
+    content, found = np.flatnonzero(~unit.tokens.special), []
+    for draw in range(DRAWS):
+        order = np.arange(len(unit))
+        order[content] = unit.random(seed, f"anchor {draw}").permutation(content)
+        found.append(order)
+    return found
+
+
+def types_of(unit: Unit, seed: int) -> NDArray[np.int64]:
+    """Numbers (kinds, tokens) that are equal where types are: of `KINDS`, then of each draw."""
     tokens = unit.tokens
     # A special token is a word of its own, which the numbers of words leave out.
-    return np.stack([tokens.ids, np.where(tokens.special, -1 - tokens.ids, tokens.word_types)])
+    own = np.stack([tokens.ids, np.where(tokens.special, -1 - tokens.ids, tokens.word_types)])
+    return np.concatenate([own, *(own[:, order] for order in permutations(unit, seed))])
 
 
-def update(seen: SeenPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Values]:
     """Contributions of each text."""
-    count = seen.high("count")  # (texts, layers, heads)
-    some = (count > 0).astype(np.float64)
-    types = seen.batch.types
-    assert types is not None
-    kept = [unit.marks.kept(seen.layers[0].special) for unit in seen.units]
-    leaders, ends, around = (seen.anchors(name) for name in ("place", "ends", "around"))
-    found = {"texts": some}
+    count = observed.high("count")  # (texts, layers, heads)
+    # A text weighs alike for all heads, so that uniqueness stays (distinct anchors / heads).
+    weight = count.mean((1, 2), keepdims=True) * (count > 0)
+    leaders, ends, around = (observed.anchors(name) for name in ("place", "ends", "around"))
+    found = {"pairs": count, "weight": weight}
     for number, kind in enumerate(KINDS):
-        drawn_leaders, drawn_ends = _drawn(seen, number, types, kept, count)
-        for name, leader, most in (
-            ("", leaders[..., number], ends[..., number]),
-            ("_chance", drawn_leaders, np.minimum(drawn_ends, 2 * count)),
-        ):
-            found[f"{kind}_share{name}"] = ratio(most, 2 * count, 0.0)
-            found[f"{kind}_uniqueness_in_layer{name}"] = some / _fellows(leader)
-            everyone = _fellows(leader.reshape(len(leader), -1)).reshape(leader.shape)
-            found[f"{kind}_uniqueness_in_model{name}"] = some / everyone
-        members = np.stack(
-            [
-                _kept_near(own[number], keep)[leader]
-                for own, keep, leader in zip(types, kept, leaders[..., number], strict=True)
-            ]
-        )
-        sizes = np.array([keep.sum() for keep in kept])[:, None, None]
-        found[f"{kind}_surroundings"] = ratio(around[..., number], count, 0.0)
-        found[f"{kind}_surroundings_chance"] = some * _pairs_touching(members, sizes)
+        draws = range(number + len(KINDS), leaders.shape[-1], len(KINDS))
+        for name, those in (("", [number]), ("_chance", list(draws))):
+            leader = np.moveaxis(leaders[..., those], -1, 0)  # (draws, texts, layers, heads)
+            everyone = _fellows(leader.reshape(*leader.shape[:2], -1)).reshape(leader.shape)
+            found[f"{kind}_share{name}"] = ends[..., those].mean(-1) / 2
+            found[f"{kind}_surroundings{name}"] = around[..., those].mean(-1)
+            found[f"{kind}_uniqueness_in_layer{name}"] = weight * (1 / _fellows(leader)).mean(0)
+            found[f"{kind}_uniqueness_in_model{name}"] = weight * (1 / everyone).mean(0)
     return {name: on_grid(value) for name, value in found.items()}
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:
     """Quantities from sums."""
+    below = dict.fromkeys(("uniqueness_in_layer", "uniqueness_in_model"), "weight")
+    over = {"share": "pairs", **below, "surroundings": "pairs"}
     return {
         f"{kind}_{name}": Quantity(
-            ratio(sums[f"{kind}_{name}"], sums["texts"]),
-            ratio(sums[f"{kind}_{name}_chance"], sums["texts"]),
+            ratio(sums[f"{kind}_{name}"], sums[by]),
+            ratio(sums[f"{kind}_{name}_chance"], sums[by]),
         )
         for kind in KINDS
-        for name in (*PER_TEXT, "surroundings")
+        for name, by in over.items()
     }
-
-
-def _drawn(
-    seen: SeenPairs,
-    kind: int,
-    types: Sequence[NDArray[np.int32]],
-    kept: list[NDArray[np.bool_]],
-    count: Values,
-) -> tuple[NDArray[np.int64], Values]:
-    """The leader and its ends (texts, layers, heads), of as many ends drawn by frequency."""
-    leaders, ends = np.zeros(count.shape, np.int64), np.zeros(count.shape)
-
-    def draw(first: int) -> None:
-        for text in range(first, min(first + TOGETHER, len(types))):
-            occurrences = np.bincount(types[text][kind, kept[text]], minlength=1)
-            frequency = np.sort(occurrences[occurrences > 0])[::-1][:DRAWN_TYPES]
-            if len(frequency):
-                mean = 2 * count[text, ..., None] * frequency / int(kept[text].sum())
-                numbers = seen.units[text].random(seen.seed, f"anchor {KINDS[kind]}").poisson(mean)
-                leaders[text], ends[text] = numbers.argmax(-1), numbers.max(-1)
-
-    in_parallel(draw, ((first,) for first in range(0, len(types), TOGETHER)))
-    return leaders, ends
 
 
 def _fellows(leaders: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -114,20 +90,52 @@ def _fellows(leaders: NDArray[np.int64]) -> NDArray[np.int64]:
     return fellows
 
 
-@exact
-def _kept_near(types: Any, kept: Any) -> Any:
-    """How many kept places are near a type, at the place where the type first occurs (tokens,)."""
-    size = len(types)
-    near, next_place = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for s in range(size):
-        own = types[s]
-        for place in range(max(s - AROUND, next_place[own]), min(s + AROUND + 1, size)):
-            near[own] += kept[place]
-        next_place[own] = s + AROUND + 1
-    return near
+PERMUTED = "the same pairs between the permuted tokens of the text"
 
 
-def _pairs_touching(members: NDArray[np.int64], size: NDArray[np.int64]) -> Values:
-    """Share of the pairs of `size` places that have an end among `members` of them."""
-    outside = size - members
-    return 1 - ratio(outside * (outside - 1), size * (size - 1), 0.0)
+def _definitions(kind: str) -> tuple[Definition, ...]:
+    """Those of one kind of type."""
+    return (
+        Definition(
+            f"{kind}_share",
+            f"share of the ends of high pairs that are the anchor of their text, the {kind} with "
+            "most ends there (of equals, the first)",
+            "share of ends",
+            "percent",
+            f"pairs gather around one {kind}",
+            PERMUTED,
+            "paper",
+        ),
+        *(
+            Definition(
+                f"{kind}_uniqueness_in_{where}",
+                f"distinct anchors / heads of the {where}; mean over texts, weighed by their ends",
+                "share of heads",
+                "percent",
+                f"heads have a {kind} of their own",
+                PERMUTED,
+                "paper",
+            )
+            for where in ("layer", "model")
+        ),
+        Definition(
+            f"{kind}_surroundings",
+            f"share of the high pairs with an end within ±{AROUND} places of their text's anchor",
+            "share of high pairs",
+            "percent",
+            f"pairs gather around the {kind} and its neighbours",
+            PERMUTED,
+            "paper",
+        ),
+    )
+
+
+MEASURE = Measure(
+    "anchor",
+    "the one type that a head's high pairs of a text gather around",
+    ("pairs",),
+    ("reading", "special", "rule"),
+    tuple(definition for kind in KINDS for definition in _definitions(kind)),
+    update,
+    compute,
+)

@@ -1,14 +1,7 @@
 """Focus: where a head's attention goes, how sharp it is and on how few tokens it gathers.
 
-    focus        Σ_i Σ_{j∈target} A_ij / rows             chance: evenly spread attention
-    entropy      Σ_i −Σ_j A_ij ln A_ij / rows             chance: ln of the tokens a row can see
-    confidence   Σ_i max_j A_ij / rows                    chance: 1 / tokens a row can see
-    attended_columns   mean over texts of exp(H(a)), a_j = column means of A;  chance: even a
-    sink         share of texts with a column mean above 0.3
-
-"separators" are special separators and sentence ends together. For one text, `focus_sums` asks the
-model's own attention function (`HeadOutputs.weigh`); over a corpus, `pairs.attention` computes A
-again from queries and keys, a few rows at a time. Neither keeps A.
+For one text, `focus_sums` asks the model's own attention function (`HeadOutputs.weigh`); over a
+corpus, `attention` computes A again from queries and keys, a few rows at a time. Neither keeps A.
 """
 
 import numpy as np
@@ -16,8 +9,17 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.capture import HeadOutputs
-from headscope.measures.seen import Quantity, SeenAttention, Sums, Values, on_grid, ratio
-from headscope.pairs.workers import in_parallel
+from headscope.compute.threads import in_parallel
+from headscope.measures.base import (
+    Definition,
+    Measure,
+    ObservedAttention,
+    Quantity,
+    Sums,
+    Values,
+    on_grid,
+    ratio,
+)
 from headscope.text import TokenClass, Tokens
 
 TARGETS = (
@@ -31,26 +33,26 @@ NAMES = tuple(target.replace(" ", "_") for target in TARGETS)
 SINK = 0.3
 
 
-def update(seen: SeenAttention) -> dict[str, Values]:
+def update(observed: ObservedAttention) -> dict[str, Values]:
     """Contributions of each text."""
-    mass = seen.stacked("mass").sum(axis=3)  # (texts, layers, heads, classes)
-    near = [seen.stacked(name).sum(-1) for name in ("previous", "own", "next")]
-    by_class = seen.stacked("own_sentence")  # (texts, layers, heads, classes)
+    mass = observed.stacked("mass").sum(axis=3)  # (texts, layers, heads, classes)
+    near = [observed.stacked(name).sum(-1) for name in ("previous", "own", "next")]
+    by_class = observed.stacked("own_sentence")  # (texts, layers, heads, classes)
     # A special token is in no sentence: its row counts for nothing here.
-    inside = np.stack([_in_sentences(unit.tokens) for unit in seen.units])[:, None, None]
+    inside = np.stack([_in_sentences(unit.tokens) for unit in observed.units])[:, None, None]
     targets = [*np.moveaxis(mass, -1, 0), *near, (by_class * inside).sum(-1)]
-    chance = np.stack([focus_chance(u.tokens, causal=seen.causal) for u in seen.units])
-    spread, most = _columns(seen)
-    lengths = np.array([len(unit) for unit in seen.units], np.float64)
-    visible = [_visible(len(unit), seen.causal) for unit in seen.units]
-    even = np.array([_spread(_even_columns(seen_by)) for seen_by in visible])
+    chance = np.stack([focus_chance(u.tokens, causal=observed.causal) for u in observed.units])
+    spread, most = _columns(observed)
+    lengths = np.array([len(unit) for unit in observed.units], np.float64)
+    visible = [_visible(len(unit), observed.causal) for unit in observed.units]
+    even = np.array([_spread(_even_columns(rows)) for rows in visible])
     like = np.zeros(mass.shape[:3])
     sums = {
         "texts": like + 1,
         "rows": like + lengths[:, None, None],
-        "entropy": seen.stacked("entropy").sum(-1),
+        "entropy": observed.stacked("entropy").sum(-1),
         "entropy_chance": like + [[[np.log(v).sum()]] for v in visible],
-        "confidence": seen.stacked("maximum").sum(-1),
+        "confidence": observed.stacked("maximum").sum(-1),
         "confidence_chance": like + [[[(1 / v).sum()]] for v in visible],
         "attended_columns": spread,
         "attended_columns_chance": like + even[:, None, None],
@@ -107,15 +109,17 @@ def _even_columns(visible: Values) -> Values:
     return np.cumsum((1 / visible)[::-1])[::-1]
 
 
-def _columns(seen: SeenAttention) -> tuple[Values, Values]:
+def _columns(observed: ObservedAttention) -> tuple[Values, Values]:
     """Of the columns of A: how many are attended, and the largest sum, (texts, layers, heads)."""
-    spread, most = np.empty((2, len(seen.units), len(seen.layers), seen.layers[0].columns.shape[1]))
+    spread, most = np.empty(
+        (2, len(observed.units), len(observed.layers), observed.layers[0].columns.shape[1])
+    )
 
     def look(layer: int) -> None:
-        columns = seen.layers[layer].columns  # (texts, heads, tokens)
+        columns = observed.layers[layer].columns  # (texts, heads, tokens)
         spread[:, layer], most[:, layer] = _spread(columns), columns.max(-1)
 
-    in_parallel(look, ((layer,) for layer in range(len(seen.layers))))
+    in_parallel(look, ((layer,) for layer in range(len(observed.layers))))
     return spread, most
 
 
@@ -129,13 +133,15 @@ def _spread(columns: Values) -> Values:
 
 def focus_sums(outputs: HeadOutputs, tokens: Tokens) -> NDArray[np.float64]:
     """Σ_i of the attention mass that row i puts on each target: (heads, targets)."""
-    classes = outputs.weigh(torch.from_numpy(_one_hot(tokens.classes, len(TokenClass))))
-    near = outputs.near()
     # A special token is in no sentence: its row and its column count for nothing here.
     inside = torch.from_numpy(tokens.sentences - tokens.sentences[~tokens.special].min())
-    sentence = outputs.weigh(
-        torch.from_numpy(_one_hot(inside.numpy(), int(inside.max()) + 1))
-    )  # (1, heads, tokens, sentences)
+    columns = [
+        _one_hot(tokens.classes, len(TokenClass)),
+        _one_hot(inside.numpy(), int(inside.max()) + 1),
+    ]  # weighed together, or a head of 64 dimensions would be used for 6 of them
+    weighed = outputs.weigh(torch.from_numpy(np.concatenate(columns, axis=1)))
+    classes, sentence = weighed.split([column.shape[1] for column in columns], dim=-1)
+    near = outputs.near()
     index = inside.clamp(min=0).to(sentence.device).expand(*sentence.shape[:2], -1)
     own = sentence.gather(-1, index[..., None])[..., 0]
     own = own * (inside >= 0).to(own)
@@ -150,10 +156,10 @@ def focus_chance(tokens: Tokens, *, causal: bool) -> NDArray[np.float64]:
     ones = _one_hot(tokens.classes, len(TokenClass))
     place = np.arange(size)
     visible = place + 1 if causal else np.full(size, size)
-    seen = np.cumsum(ones, axis=0) if causal else np.tile(ones.sum(axis=0), (size, 1))
+    of_class = np.cumsum(ones, axis=0) if causal else np.tile(ones.sum(axis=0), (size, 1))
     near = np.stack([place > 0, place >= 0, (place < size - 1) & (not causal)], axis=1)
     own = np.where(tokens.special, 0, _fellows(tokens.sentences, causal))
-    counts = np.concatenate([seen, near, own[:, None]], axis=1)  # (tokens, targets)
+    counts = np.concatenate([of_class, near, own[:, None]], axis=1)  # (tokens, targets)
     chance: NDArray[np.float64] = (counts / visible[:, None]).sum(axis=0)
     return chance
 
@@ -173,3 +179,83 @@ def _fellows(numbers: NDArray[np.int64], causal: bool) -> NDArray[np.int64]:
     found = np.empty(len(numbers), np.int64)
     found[order] = np.arange(len(numbers)) - starts[inverse] + 1 if causal else sizes[inverse]
     return found
+
+
+EVEN = "each row spreads evenly over what it can see"
+TOWARDS = {
+    "first_token": "the token at position 0, whatever it is",
+    "separator": "separators: special tokens after position 0",
+    "sentence_end": "the closing punctuation of sentences",
+    "comma": "commas",
+    "other_punctuation": "punctuation and symbols that are neither comma nor end of a sentence",
+    "word": "words",
+    "previous_token": "the token before, A_i,i−1",
+    "own_token": "the token itself, A_ii",
+    "next_token": "the token after, A_i,i+1",
+    "own_sentence": "the sentence of the token (the rows of special tokens count as 0)",
+    "separators": "separators and closing punctuation together: separator + sentence_end",
+}
+
+
+def _mass(name: str) -> Definition:
+    return Definition(
+        name,
+        f"attention on {TOWARDS[name]}; mean over rows i of Σ_j A_ij",
+        "share of attention",
+        "percent",
+        "attention goes there",
+        EVEN,
+        "paper" if name in ("separator", "sentence_end", "separators") else "ours",
+    )
+
+
+MEASURE = Measure(
+    "focus",
+    "where attention goes, how sharp it is and on how few tokens it gathers",
+    ("attention",),
+    (),
+    (
+        *(_mass(name) for name in NAMES),
+        Definition(
+            "entropy",
+            "mean over rows of −Σ_j A_ij ln A_ij",
+            "nats",
+            "number",
+            "attention spreads",
+            f"{EVEN}: ln of the tokens a row can see",
+            "ours",
+        ),
+        Definition(
+            "confidence",
+            "mean over rows of the largest weight, max_j A_ij",
+            "share of attention",
+            "percent",
+            "attention is sharp",
+            f"{EVEN}: 1 / the tokens a row can see",
+            "ours",
+        ),
+        _mass("separators"),
+        Definition(
+            "attended_columns",
+            "how many tokens share the attention: exp of the entropy of the column means of A; "
+            "mean over texts",
+            "tokens",
+            "number",
+            "attention is shared by more tokens",
+            EVEN,
+            "paper",
+        ),
+        Definition(
+            "sink",
+            f"share of the texts in which one token gets more than {SINK} of all attention, as a "
+            "column mean of A",
+            "share of texts",
+            "percent",
+            "attention falls on one token",
+            "",
+            "ours",
+        ),
+    ),
+    update,
+    compute,
+)

@@ -1,20 +1,25 @@
 """Noise: high pairs that nothing seems to relate, and how far related pairs stand above others.
 
-unrelated   high pairs that are unrelated / high pairs; unrelated means different sentence,
-            different word, more than 32 tokens apart, neither end special
-            chance: the share among all pairs of the same texts
-snr         (mean C of related − mean C of unrelated) / std C of unrelated, over all pairs of a
-            text; mean over texts
-scattered   for a rule peak(f), high pairs outside all clusters / high pairs. A cluster is a run
-            of tokens all of whose pairs are high, grown greedily along the text: the squares of
-            ones on the diagonal of B = [C ≥ f·max], so that this is the cluster noise
-            (ΣB − Σ|cluster|²) / ΣB without the diagonal
+A cluster is a run of tokens all of whose pairs are high, grown greedily along the text: the squares
+of ones on the diagonal of B = [C ≥ f·max]. So the share of high pairs outside all clusters is the
+cluster noise (ΣB − Σ|cluster|²) / ΣB without the diagonal.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
+from headscope.measures.base import (
+    ALL_PAIRS,
+    Definition,
+    Measure,
+    ObservedPairs,
+    Quantity,
+    Sums,
+    Values,
+    on_grid,
+    ratio,
+)
+from headscope.pairs.tokens import UNRELATED_DISTANCE
 
 
 def clustered_pairs(vectors: NDArray[np.float32], threshold: float) -> int:
@@ -31,22 +36,22 @@ def clustered_pairs(vectors: NDArray[np.float32], threshold: float) -> int:
     return pairs
 
 
-def update(seen: SeenPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Values]:
     """Contributions of each text."""
-    apart = seen.chance("unrelated")
-    near = seen.chance("count") - apart
-    far_mean = ratio(seen.pairs("unrelated_sum"), apart)
-    far_variance = ratio(seen.pairs("unrelated_square"), apart) - far_mean**2
+    apart = observed.chance("unrelated")
+    near = observed.chance("count") - apart
+    far_mean = ratio(observed.pairs("unrelated_sum"), apart)
+    far_variance = ratio(observed.pairs("unrelated_square"), apart) - far_mean**2
     # Rounding leaves a variance of about 1e-12 where all similarities are equal.
     alike = far_variance <= 1e-10 * far_mean**2
     spread = np.sqrt(np.where(alike, np.nan, np.maximum(far_variance, 0)))
-    snr = (ratio(seen.pairs("related_sum"), near) - far_mean) / spread
+    snr = (ratio(observed.pairs("related_sum"), near) - far_mean) / spread
     known = np.isfinite(snr)
-    clustered, count = seen.clustered, seen.high("count")
+    clustered, count = observed.clustered, observed.high("count")
     return {
         "high": count,
-        "unrelated": seen.high("unrelated"),
-        "unrelated_chance": seen.expected("unrelated"),
+        "unrelated": observed.high("unrelated"),
+        "unrelated_chance": observed.expected("unrelated"),
         "snr": on_grid(np.where(known, snr, 0)),
         "snr_texts": 1.0 * known,
         "scattered": np.zeros_like(snr) if clustered is None else count - clustered,
@@ -64,3 +69,45 @@ def compute(sums: Sums) -> dict[str, Quantity]:
         "snr": Quantity(ratio(sums["snr"], sums["snr_texts"])),
         "scattered": Quantity(ratio(sums["scattered"], sums["scattered_high"])),
     }
+
+
+MEASURE = Measure(
+    "noise",
+    "high pairs that nothing seems to relate, and how far related pairs stand above others",
+    ("pairs", "vectors"),
+    ("reading", "special", "rule"),
+    (
+        Definition(
+            "unrelated",
+            "share of the high pairs that are unrelated: different sentence, different word, more "
+            f"than {UNRELATED_DISTANCE} tokens apart, neither end special",
+            "share of high pairs",
+            "percent",
+            "more noise",
+            ALL_PAIRS,
+            "summary",
+        ),
+        Definition(
+            "snr",
+            "(mean C of related pairs − mean C of unrelated ones) / std C of unrelated ones, over "
+            "all pairs of a text; mean over texts",
+            "standard deviations",
+            "number",
+            "related pairs stand out more",
+            "",
+            "summary",
+        ),
+        Definition(
+            "scattered",
+            "for peak(f): share of the high pairs outside all clusters, the all-ones squares grown "
+            "greedily along the diagonal of [C ≥ f·max]",
+            "share of high pairs",
+            "percent",
+            "more noise",
+            "",
+            "summary",
+        ),
+    ),
+    update,
+    compute,
+)

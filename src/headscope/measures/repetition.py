@@ -1,10 +1,5 @@
 """Repetition: whether high pairs are the same thing twice.
 
-    same_token   high pairs of equal token id / high pairs       chance: the share among all pairs
-    same_word    high pairs of equal word, pieces joined         of the same texts
-    detection    AUC of C as a detector of repeated words: how often a pair of equal words is more
-                 similar than a pair of different words (ties count half), mean over texts; chance ½
-
 The AUC of a text is estimated from `COUPLES` seeded couples of one pair of each kind.
 """
 
@@ -15,29 +10,54 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
-from headscope.pairs.compiled import fast
-from headscope.study.units import Unit
+from headscope.compute.compiled import fast
+from headscope.measures.base import (
+    ALL_PAIRS,
+    Definition,
+    Measure,
+    ObservedPairs,
+    Quantity,
+    Sums,
+    Values,
+    on_grid,
+    ratio,
+)
+from headscope.units import Unit
+from headscope.words import WordClass
 
 COUPLES = 128
+BY_CLASS = (
+    "same_content_word",
+    "same_function_word",
+    "same_punctuation",
+    "same_unknown_or_markup",
+)  # in the order of `WordClass`
 
 
 def couples(unit: Unit, seed: int) -> NDArray[np.int64]:
     """Places (4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none."""
-    words = unit.marks.words
+    words, occurrences = unit.marks.words, unit.marks.occurrences
     places = np.flatnonzero(words >= 0)
     order = places[np.argsort(words[places], kind="stable")]
     values, starts, sizes = np.unique(words[order], return_index=True, return_counts=True)
     found = np.full((4, COUPLES), -1)
-    repeated = sizes * (sizes - 1) // 2  # pairs of each word
+    _, first, pieces = np.unique(occurrences[places], return_index=True, return_counts=True)
+    group = np.searchsorted(values, words[places][first])  # of each occurrence
+    inside = np.bincount(group, pieces**2, minlength=len(values))
+    repeated = (sizes**2 - inside) / 2  # pairs of two occurrences of each word
     if not repeated.sum() or len(values) < 2:
         return found
     random = unit.random(seed, "couples")
     group = random.choice(len(values), COUPLES, p=repeated / repeated.sum())
-    one = random.integers(sizes[group])
-    other = (one + 1 + random.integers(sizes[group] - 1)) % sizes[group]
-    found[0], found[1] = order[starts[group] + one], order[starts[group] + other]
-    # Of different words: draw ends anew until the words differ.
+
+    def end(some: NDArray[np.int64]) -> NDArray[np.int64]:
+        ends: NDArray[np.int64] = order[starts[some] + random.integers(sizes[some])]
+        return ends
+
+    # Draw ends anew until the occurrences, or the words, differ.
+    found[0], found[1] = end(group), end(group)
+    while (alike := occurrences[found[0]] == occurrences[found[1]]).any():
+        found[0][alike], found[1][alike] = end(group[alike]), end(group[alike])
     found[2], found[3] = random.choice(places, COUPLES), random.choice(places, COUPLES)
     while (alike := words[found[2]] == words[found[3]]).any():
         found[2][alike] = random.choice(places, alike.sum())
@@ -89,16 +109,26 @@ def _wins_on_device(vectors: Tensor, places: Tensor) -> Tensor:
     return ((repeated > other).double() + (repeated == other).double() / 2).sum(-1)
 
 
-def update(seen: SeenPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Values]:
     """Contributions of each text."""
-    known = np.isfinite(seen.detection)
+    known = np.isfinite(observed.detection)
+    repeated, chance = observed.high("repeated"), observed.expected("repeated")  # (…, classes)
+    by_class = {
+        name: value
+        for number, own in enumerate(BY_CLASS)
+        for name, value in (
+            (own, repeated[..., number]),
+            (f"{own}_chance", chance[..., number]),
+        )
+    }
     return {
-        "high": seen.high("count"),
-        "same_token": seen.high("same_token"),
-        "same_token_chance": seen.expected("same_token"),
-        "same_word": seen.high("same_word"),
-        "same_word_chance": seen.expected("same_word"),
-        "detection": on_grid(np.where(known, seen.detection, 0)),
+        "high": observed.high("count"),
+        **by_class,
+        "same_token": observed.high("same_token"),
+        "same_token_chance": observed.expected("same_token"),
+        "same_word": observed.high("same_word"),
+        "same_word_chance": observed.expected("same_word"),
+        "detection": on_grid(np.where(known, observed.detection, 0)),
         "detection_texts": 1.0 * known,
     }
 
@@ -107,8 +137,60 @@ def compute(sums: Sums) -> dict[str, Quantity]:
     """Quantities from sums."""
     found = {
         name: Quantity(ratio(sums[name], sums["high"]), ratio(sums[f"{name}_chance"], sums["high"]))
-        for name in ("same_token", "same_word")
+        for name in ("same_token", "same_word", *BY_CLASS)
     }
     auc = ratio(sums["detection"], sums["detection_texts"])
     found["detection"] = Quantity(auc, np.full_like(auc, 0.5))
     return found
+
+
+MEASURE = Measure(
+    "repetition",
+    "whether high pairs are the same thing twice",
+    ("pairs", "vectors"),
+    ("reading", "special", "rule"),
+    (
+        Definition(
+            "same_token",
+            "share of the high pairs whose two tokens have one id",
+            "share of high pairs",
+            "percent",
+            "more repetition",
+            ALL_PAIRS,
+            "ours",
+        ),
+        Definition(
+            "same_word",
+            "share of the high pairs whose two tokens are pieces of two occurrences of one word",
+            "share of high pairs",
+            "percent",
+            "more repetition",
+            ALL_PAIRS,
+            "paper",
+        ),
+        *(
+            Definition(
+                name,
+                f"share of the high pairs that are one word twice, of {word_class.label}",
+                "share of high pairs",
+                "percent",
+                f"more repetition of {word_class.label}",
+                ALL_PAIRS,
+                "ours",
+            )
+            for name, word_class in zip(BY_CLASS, WordClass, strict=True)
+        ),
+        Definition(
+            "detection",
+            "AUC of C as a detector of repeated words: how often a pair of equal words is more "
+            "similar than a pair of different ones (ties count half); mean over texts",
+            "AUC",
+            "number",
+            "C tells repeated words from others",
+            "½",
+            "ours",
+        ),
+    ),
+    update,
+    compute,
+)

@@ -1,21 +1,25 @@
-"""Sentence: whether high pairs stay inside one sentence.
+"""Sentence: whether high pairs stay inside one sentence."""
 
-same_sentence           high pairs in one sentence / high pairs
-                        chance: the share among all pairs of the same texts
-same_sentence_matched   the same value; chance: the share expected if only the distances of the
-                        high pairs were kept, since short range alone keeps pairs in a sentence
-"""
+from headscope.measures.base import (
+    ALL_PAIRS,
+    Definition,
+    Measure,
+    ObservedPairs,
+    Quantity,
+    Sums,
+    Values,
+    on_grid,
+    ratio,
+)
 
-from headscope.measures.seen import Quantity, SeenPairs, Sums, Values, on_grid, ratio
 
-
-def update(seen: SeenPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Values]:
     """Contributions of each text."""
     return {
-        "high": seen.high("count"),
-        "same": seen.high("same_sentence"),
-        "same_chance": seen.expected("same_sentence"),
-        "same_matched": on_grid(seen.high("same_sentence_expected")),
+        "high": observed.high("count"),
+        "same": observed.high("same_sentence"),
+        "same_chance": observed.expected("same_sentence"),
+        "same_matched": on_grid(observed.high("same_sentence_expected")),
     }
 
 
@@ -26,3 +30,33 @@ def compute(sums: Sums) -> dict[str, Quantity]:
         "same_sentence": Quantity(share, ratio(sums["same_chance"], sums["high"])),
         "same_sentence_matched": Quantity(share, ratio(sums["same_matched"], sums["high"])),
     }
+
+
+MEASURE = Measure(
+    "sentence",
+    "whether high pairs stay inside one sentence",
+    ("pairs",),
+    ("reading", "special", "rule"),
+    (
+        Definition(
+            "same_sentence",
+            "share of the high pairs inside one sentence",
+            "share of high pairs",
+            "percent",
+            "pairs stay in a sentence",
+            ALL_PAIRS,
+            "paper",
+        ),
+        Definition(
+            "same_sentence_matched",
+            "the same share, beside what the distances of the high pairs alone would give",
+            "share of high pairs",
+            "percent",
+            "pairs stay in a sentence",
+            "the share expected if only the distances of the high pairs were kept",
+            "ours",
+        ),
+    ),
+    update,
+    compute,
+)

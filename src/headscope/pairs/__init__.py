@@ -1,15 +1,16 @@
 """Statistics of the similarity matrices C = Z Zᵀ of attention heads, without ever keeping C.
 
 One function, `pair_statistics`, and three implementations of it that are checked against each
-other: `reference.py` (dense, obvious), `cpu.py` (torch and numba) and `cuda.py` (Triton). torch,
+other: `reference.py` (dense, obvious), `cpu/` (torch and numba) and `cuda/` (Triton). torch,
 numba and triton are imported when a statistic is first asked for.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from headscope.compute.underway import at_once, done
+from headscope.errors import NotPossible
 from headscope.pairs.batch import TokenBatch
-from headscope.pairs.later import at_once, done
 from headscope.pairs.rules import (
     Nearest,
     Peak,
@@ -23,7 +24,7 @@ from headscope.pairs.rules import (
     sigma,
 )
 from headscope.pairs.statistics import Anchors, ChancePairs, HighPairs, PairStatistics, TopPairs
-from headscope.pairs.tokens import PairTokens, Reading, Special, plain_tokens
+from headscope.pairs.tokens import PairTokens, SimilarityReading, Special, plain_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,9 +39,9 @@ __all__ = [
     "PairTokens",
     "Peak",
     "Quantile",
-    "Reading",
     "Rule",
     "Sigma",
+    "SimilarityReading",
     "Special",
     "TokenBatch",
     "TopPairs",
@@ -63,7 +64,7 @@ def start_pair_statistics(
     tokens: TokenBatch | Sequence[PairTokens],
     rule: Rule | Sequence[Rule],
     *,
-    reading: Reading = "raw",
+    reading: SimilarityReading = "raw",
     special: Special = "kept",
     backend: Backend = "auto",
     top: int = 0,
@@ -91,13 +92,13 @@ def start_pair_statistics(
     batch = tokens if isinstance(tokens, TokenBatch) else TokenBatch(tokens)
     rules = tuple(rule) if isinstance(rule, Sequence) else (rule,)
     if z.ndim != 4 or z.shape[0] != len(batch) or z.shape[2] < max(batch.lengths, default=0):
-        raise ValueError(
+        raise NotPossible(
             f"z has shape {tuple(z.shape)}, which does not fit {len(batch)} texts of up to "
             f"{max(batch.lengths, default=0)} tokens: (texts, heads, tokens, dimensions) is needed"
         )
     chosen = backend if backend != "auto" else "cuda" if z.is_cuda else "cpu"
     if chosen not in ("reference", "cpu", "cuda"):
-        raise ValueError(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
+        raise NotPossible(f"a backend is one of auto, reference, cpu, cuda, not {backend!r}")
     if chosen == "reference":
         from headscope.pairs.reference import pair_statistics
 
@@ -106,9 +107,9 @@ def start_pair_statistics(
         )
         return done(found)
     if chosen == "cpu":
-        from headscope.pairs.cpu import start
+        from headscope.pairs.cpu.backend import start
     else:
-        from headscope.pairs.cuda import start
+        from headscope.pairs.cuda.backend import start
     return start(z, batch, rules, reading=reading, special=special, top=top, layer=layer)
 
 
@@ -121,18 +122,18 @@ def start_for_settings(
     rules: Sequence[Rule],
     settings: Sequence[Special],
     *,
-    reading: Reading,
+    reading: SimilarityReading,
     top: int = 0,
     layer: str | None = None,
 ) -> list[Callable[[], PairStatistics]]:
     """`start_pair_statistics` for several settings of special tokens, together where that pays."""
     if z.is_cuda:
-        from headscope.pairs.cuda import start
+        from headscope.pairs.cuda.backend import start
 
         return [
             start(z, batch, rules, reading=reading, special=special, top=top, layer=layer)
             for special in settings
         ]
-    from headscope.pairs.cpu import start_settings
+    from headscope.pairs.cpu.backend import start_settings
 
     return start_settings(z, batch, rules, reading=reading, settings=settings, top=top, layer=layer)

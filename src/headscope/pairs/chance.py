@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from headscope.pairs.compiled import exact
+from headscope.compute.compiled import exact
 from headscope.pairs.distances import into_bins
 from headscope.pairs.statistics import ChancePairs, Counts, Values
-from headscope.pairs.tokens import UNRELATED_DISTANCE, PairTokens, Special
+from headscope.pairs.tokens import UNRELATED_DISTANCE, WORD_CLASSES, PairTokens, Special
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class TextChance:
 
     at_distance: Counts  # (S,) pairs at each distance; entry 0 is 0
     inside: Counts  # (S,) pairs inside one sentence at each distance
+    repeated: Counts  # (classes,) pairs of the same word, by its class
     same_token: int
-    same_word: int
     special: int
     unrelated: int
 
@@ -90,46 +90,75 @@ def _pairs_in_groups(
 
 
 @exact
+def _repetitions(
+    words: npt.NDArray[np.int32],
+    order: npt.NDArray[np.int64],
+    kept: npt.NDArray[np.bool_],
+    occurrences: npt.NDArray[np.int32],
+    word_classes: npt.NDArray[np.int32],
+    repeated: npt.NDArray[np.int64],
+) -> None:
+    """Count pairs of two occurrences of a word by class; `order` sorts the words."""
+    for a in range(len(order)):
+        i = order[a]
+        if not kept[i] or words[i] < 0:
+            continue
+        for b in range(a + 1, len(order)):
+            j = order[b]
+            if words[j] != words[i]:
+                break
+            if kept[j] and occurrences[j] != occurrences[i]:
+                repeated[max(word_classes[i], word_classes[j])] += 1
+
+
+@exact
 def _count(
     kept: npt.NDArray[np.bool_],
     special: npt.NDArray[np.bool_],
     sentences: npt.NDArray[np.int32],
     words: npt.NDArray[np.int32],
     ids: npt.NDArray[np.int32],
+    occurrences: npt.NDArray[np.int32],
+    word_classes: npt.NDArray[np.int32],
+    repeated: npt.NDArray[np.int64],  # (classes,) out
     at_distance: npt.NDArray[np.int64],  # (S,) out
     inside: npt.NDArray[np.int64],  # (S,) out
-) -> tuple[int, int, int, int]:
-    """Everything about one text, in one call; the last four counts of `TextChance`."""
+) -> tuple[int, int, int]:
+    """Everything about one text, in one call; the last three counts of `TextChance`."""
     nothing, ids_kept = np.full(len(kept), -1, np.int32), np.sort(ids[kept])
     plain = _pairs_at_distance(~special, np.flatnonzero(special))  # (S,) no end special
     at_distance[:] = _pairs_at_distance(kept, np.flatnonzero(~kept))
-    same_word = np.zeros_like(inside)  # (S,)
     order = np.argsort(sentences, kind="mergesort")
     far = _pairs_in_groups(sentences, order, kept, special, nothing, inside)
     order = np.argsort(words, kind="mergesort")
-    far += _pairs_in_groups(words, order, kept, special, sentences, same_word)
+    far += _pairs_in_groups(words, order, kept, special, sentences, np.zeros_like(inside))
+    _repetitions(words, order, kept, occurrences, word_classes, repeated)
     alike, same_token = 0, 0  # tokens before this one that are the same, pairs so far
     for i in range(1, len(ids_kept)):
         alike = alike + 1 if ids_kept[i] == ids_kept[i - 1] else 0
         same_token += alike
     touching = at_distance.sum() - plain.sum()
     unrelated = plain[UNRELATED_DISTANCE + 1 :].sum() - far
-    return same_token, same_word.sum(), touching, unrelated
+    return same_token, touching, unrelated
 
 
 def text_chance(tokens: PairTokens, setting: Special) -> TextChance:
     """Count all pairs of one text."""
     at_distance, inside = np.zeros((2, len(tokens)), np.int64)
+    repeated = np.zeros(WORD_CLASSES, np.int64)
     counts = _count(
         tokens.kept(setting),
         tokens.special,
         tokens.sentences,
         tokens.words,
         tokens.ids,
+        tokens.occurrences,
+        tokens.word_classes,
+        repeated,
         at_distance,
         inside,
     )
-    return TextChance(at_distance, inside, *counts)
+    return TextChance(at_distance, inside, repeated, *counts)
 
 
 def chance_pairs(texts: list[TextChance]) -> ChancePairs:
@@ -147,7 +176,8 @@ def chance_pairs(texts: list[TextChance]) -> ChancePairs:
         same_sentence=np.array([text.inside.sum() for text in texts], np.int64),
         same_sentence_by_distance=binned("inside"),
         same_token=column("same_token"),
-        same_word=column("same_word"),
+        same_word=np.array([text.repeated.sum() for text in texts], np.int64),
+        repeated=np.stack([text.repeated for text in texts]),
         special=column("special"),
         unrelated=column("unrelated"),
     )

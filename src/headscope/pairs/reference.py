@@ -1,7 +1,7 @@
 """The pair statistics written down plainly: dense, float64, one head at a time.
 
 This file is the specification. It makes the whole similarity matrix and asks every question of it
-in the most direct way; `cpu.py` and `cuda.py` must give the same answers. Given the very products
+in the most direct way; `cpu/` and `cuda/` must give the same answers. Given the very products
 that a fast backend compares (`similarity` may be any symmetric matrix of values), every count must
 agree exactly; sums agree to rounding.
 """
@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headscope.errors import NotPossible
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.distances import into_bins
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
 from headscope.pairs.statistics import (
     Anchors,
     ChancePairs,
+    Counts,
     HighPairs,
     PairStatistics,
     TopPairs,
@@ -29,11 +31,12 @@ from headscope.pairs.tokens import (
     AROUND,
     READINGS,
     UNRELATED_DISTANCE,
+    WORD_CLASSES,
     Bools,
     Floats,
     Ints,
     PairTokens,
-    Reading,
+    SimilarityReading,
     Special,
 )
 
@@ -44,7 +47,7 @@ NO_DIRECTION = 1e-6
 """A centred vector this much shorter than the longest vector of the text has no direction left."""
 
 
-def similarity(z: Floats, reading: Reading = "raw", kept: Bools | None = None) -> Values:
+def similarity(z: Floats, reading: SimilarityReading = "raw", kept: Bools | None = None) -> Values:
     """The similarity matrix C (S, S) of one head's vectors z (S, d), under a reading.
 
     `raw` is the scalar product, `cosine` that of the unit vectors, `centred` the cosine after the
@@ -52,7 +55,7 @@ def similarity(z: Floats, reading: Reading = "raw", kept: Bools | None = None) -
     less than `NO_DIRECTION` of the longest vector's length, is similar to nothing: 0.
     """
     if reading not in READINGS:
-        raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
+        raise NotPossible(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
     vectors = np.asarray(z, np.float64)  # (S, d)
     longest = np.linalg.norm(vectors, axis=1).max(initial=0)
     if reading == "centred":
@@ -66,9 +69,13 @@ def similarity(z: Floats, reading: Reading = "raw", kept: Bools | None = None) -
     return product
 
 
-def all_pairs(kept: Bools) -> Bools:
-    """The pairs i < j of tokens that take part, as a mask (S, S)."""
-    return np.triu(kept[:, None] & kept[None, :], 1)
+def all_pairs(kept: Bools, windows: Ints | None = None) -> Bools:
+    """The pairs i < j of tokens that take part, as a mask (S, S).
+
+    Given the window (S,) that each token was read in, pairs across windows take no part.
+    """
+    pairs: Bools = np.triu(kept[:, None] & kept[None, :], 1)
+    return pairs if windows is None else pairs & (windows[:, None] == windows[None, :])
 
 
 def mean_and_variance(values: Values) -> tuple[float, float]:
@@ -80,10 +87,10 @@ def mean_and_variance(values: Values) -> tuple[float, float]:
     return float(values.mean()), float(values.var())
 
 
-def thresholds(C: Values, rule: Rule, kept: Bools) -> Values:
+def thresholds(C: Values, rule: Rule, kept: Bools, windows: Ints | None = None) -> Values:
     """The similarity (S,) from which on each token calls a pair high; infinite without pairs."""
     size = len(kept)
-    pairs = all_pairs(kept)  # (S, S)
+    pairs = all_pairs(kept, windows)  # (S, S)
     values = C[pairs]  # (pairs,)
     if not len(values):
         return np.full(size, np.inf)
@@ -101,10 +108,10 @@ def thresholds(C: Values, rule: Rule, kept: Bools) -> Values:
             return np.array([r[-min(k, len(r))] if len(r) else np.inf for r in ranked])
 
 
-def high_pairs(C: Values, rule: Rule, kept: Bools) -> Bools:
-    """Which pairs i < j are high, as a mask (S, S)."""
-    reach = thresholds(C, rule, kept)  # (S,)
-    return all_pairs(kept) & ((reach[:, None] <= C) | (reach[None, :] <= C))
+def high_pairs(C: Values, rule: Rule, kept: Bools, windows: Ints | None = None) -> Bools:
+    """Which pairs i < j are high, as a mask (S, S); `windows` as in `all_pairs`."""
+    reach = thresholds(C, rule, kept, windows)  # (S,)
+    return all_pairs(kept, windows) & ((reach[:, None] <= C) | (reach[None, :] <= C))
 
 
 class _Kinds:
@@ -116,14 +123,18 @@ class _Kinds:
         self.distance = np.abs(position[:, None] - position[None, :])
         self.same_sentence = (sentence[:, None] == sentence[None, :]) & (sentence[:, None] >= 0)
         self.same_token = tokens.ids[:, None] == tokens.ids[None, :]
-        self.same_word = (word[:, None] == word[None, :]) & (word[:, None] >= 0)
+        one_word = (word[:, None] == word[None, :]) & (word[:, None] >= 0)
+        occurrence, word_class = tokens.occurrences, tokens.word_classes
+        self.same_word = one_word & (occurrence[:, None] != occurrence[None, :])
+        self.word_class = np.maximum(word_class[:, None], word_class[None, :])
         self.special = special[:, None] | special[None, :]
         self.unrelated = (
-            ~self.same_sentence
-            & ~self.same_word
-            & (self.distance > UNRELATED_DISTANCE)
-            & ~self.special
+            ~self.same_sentence & ~one_word & (self.distance > UNRELATED_DISTANCE) & ~self.special
         )
+
+    def repeated(self, pairs: Bools) -> Counts:
+        """Pairs of the same word, by its class (classes,)."""
+        return np.bincount(self.word_class[pairs & self.same_word], minlength=WORD_CLASSES)
 
 
 def chance_pairs(tokens: PairTokens, special: Special = "kept") -> ChancePairs:
@@ -139,6 +150,7 @@ def chance_pairs(tokens: PairTokens, special: Special = "kept") -> ChancePairs:
         same_sentence_by_distance=into_bins(same_sentence)[None],
         same_token=np.array([(pairs & kinds.same_token).sum()]),
         same_word=np.array([(pairs & kinds.same_word).sum()]),
+        repeated=kinds.repeated(pairs)[None],
         special=np.array([(pairs & kinds.special).sum()]),
         unrelated=np.array([(pairs & kinds.unrelated).sum()]),
     )
@@ -159,21 +171,46 @@ def anchors(high: Bools, types: Ints) -> Anchors:
     return Anchors(*np.array(found, np.int64).reshape(-1, 3).T[:, None, None])
 
 
+def large_pairs(lengths: Floats, rule: Rule, kept: Bools) -> Bools:
+    """As many pairs as a quantile rule takes, of the largest products of two lengths (S,)."""
+    pairs, products = all_pairs(kept), lengths[:, None] * lengths[None, :]
+    if not isinstance(rule, Quantile) or not pairs.any():
+        return np.zeros_like(pairs)
+    least = np.sort(products[pairs])[-rule.number(int(pairs.sum()))]
+    large: Bools = pairs & (products >= least)
+    return large
+
+
 def high_statistics(
     C: Values,
     tokens: PairTokens,
     rule: Rule,
     special: Special = "kept",
     types: Ints | None = None,
+    sizes: tuple[Floats, Floats] | None = None,
 ) -> HighPairs:
-    """Counts over the high pairs of one head in one text (B = H = 1)."""
+    """Counts over the high pairs of one head in one text (B = H = 1).
+
+    sizes: as in `vectors.VectorSizes`; without them all vectors are alike and nothing is rounded.
+    """
     kept = tokens.kept(special)
     pairs, kinds, size = all_pairs(kept), _Kinds(tokens), max(len(tokens), 1)
     high = high_pairs(C, rule, kept)
     distances = np.bincount(kinds.distance[high], minlength=size)  # (S,)
     at_distance = np.bincount(kinds.distance[pairs], minlength=size)  # (S,)
     inside = np.bincount(kinds.distance[pairs & kinds.same_sentence], minlength=size)  # (S,)
-    reach = np.nan if isinstance(rule, Nearest) or not pairs.any() else thresholds(C, rule, kept)[0]
+    reached = thresholds(C, rule, kept)  # (S,)
+    reach = np.nan if isinstance(rule, Nearest) or not pairs.any() else reached[0]
+    lengths, rounding = sizes or (np.ones(len(tokens)), np.zeros(len(tokens)))
+    if isinstance(rule, Nearest):  # a token with too few partners turns none away
+        partners = (pairs | pairs.T).sum(1)  # (S,)
+        reached = np.where(partners < rule.k, -np.inf, reached)
+    # In 24 bits, as the smallest float32 that reaches it: similarities are compared with that.
+    part, power = np.frexp(reached)
+    above = np.ldexp(np.ceil(part * 2**24) / 2**24, power)
+    least = np.minimum(above[:, None], above[None, :])  # (S, S)
+    with np.errstate(invalid="ignore"):  # infinite without pairs
+        unresolved = C - least <= rounding[:, None] * rounding[None, :]
     return HighPairs(
         rule=rule,
         threshold=np.array([[reach]]),
@@ -185,10 +222,11 @@ def high_statistics(
         ),
         same_token=np.array([[(high & kinds.same_token).sum()]]),
         same_word=np.array([[(high & kinds.same_word).sum()]]),
+        repeated=kinds.repeated(high)[None, None],
         special=np.array([[(high & kinds.special).sum()]]),
         unrelated=np.array([[(high & kinds.unrelated).sum()]]),
-        related_sum=np.array([[C[high & ~kinds.unrelated].sum()]]),
-        unrelated_sum=np.array([[C[high & kinds.unrelated].sum()]]),
+        unresolved=np.array([[(high & unresolved).sum()]]),
+        large=np.array([[(high & large_pairs(lengths, rule, kept)).sum()]]),
         taking_part=(high.sum(axis=0) + high.sum(axis=1))[None, None],
         anchors=None if types is None else anchors(high, types),
     )
@@ -211,10 +249,11 @@ def head_statistics(
     tokens: PairTokens,
     rules: Sequence[Rule],
     *,
-    reading: Reading = "raw",
+    reading: SimilarityReading = "raw",
     special: Special = "kept",
     top: int = 0,
     types: Ints | None = None,
+    sizes: tuple[Floats, Floats] | None = None,
 ) -> PairStatistics:
     """Every statistic of one similarity matrix C (S, S): one head, one text (B = H = 1)."""
     kept, kinds, size = tokens.kept(special), _Kinds(tokens), max(len(tokens), 1)
@@ -224,22 +263,18 @@ def head_statistics(
     some = len(values) > 0
     mean, variance = mean_and_variance(values)
     sums = np.bincount(distances, values, minlength=size)
-    squares = np.bincount(distances, values**2, minlength=size)
     return PairStatistics(
         reading=reading,
         special=special,
         chance=chance_pairs(tokens, special),
         mean=np.array([[mean]]),
         variance=np.array([[variance]]),
-        minimum=np.array([[values.min() if some else np.nan]]),
         maximum=np.array([[values.max() if some else np.nan]]),
         sum_by_distance=into_bins(sums)[None, None],
-        square_by_distance=into_bins(squares)[None, None],
         related_sum=np.array([[related.sum()]]),
-        related_square=np.array([[(related**2).sum()]]),
         unrelated_sum=np.array([[unrelated.sum()]]),
         unrelated_square=np.array([[(unrelated**2).sum()]]),
-        high=tuple(high_statistics(C, tokens, rule, special, types) for rule in rules),
+        high=tuple(high_statistics(C, tokens, rule, special, types, sizes) for rule in rules),
         top=top_pairs(C, kept, top) if top else None,
     )
 
@@ -249,7 +284,7 @@ def pair_statistics(
     batch: TokenBatch,
     rules: Sequence[Rule],
     *,
-    reading: Reading,
+    reading: SimilarityReading,
     special: Special,
     top: int,
     layer: str | None,
@@ -261,10 +296,18 @@ def pair_statistics(
     size, texts = int(max(batch.lengths)), []
     for b, (vectors, tokens) in enumerate(zip(z.double().cpu().numpy(), batch.texts, strict=True)):
         heads, types = [], None if batch.types is None else batch.types[b]
-        for head in vectors[:, : len(tokens)]:
+        all_sizes = sizes_of(z[b, :, : len(tokens)], reading, tokens.kept(special))
+        for head, *sizes in zip(vectors[:, : len(tokens)], *all_sizes, strict=True):
             C = similarity(head, reading, tokens.kept(special))  # (S, S)
             found = head_statistics(
-                C, tokens, rules, reading=reading, special=special, top=top, types=types
+                C,
+                tokens,
+                rules,
+                reading=reading,
+                special=special,
+                top=top,
+                types=types,
+                sizes=(sizes[0], sizes[1]),
             )
             padding = [(0, 0), (0, 0), (0, size - len(tokens))]
             padded = (replace(h, taking_part=np.pad(h.taking_part, padding)) for h in found.high)
@@ -272,6 +315,19 @@ def pair_statistics(
         texts.append(_joined(heads, 1))
     joined: PairStatistics = _joined(texts, 0)
     return joined
+
+
+def sizes_of(z: Tensor, reading: SimilarityReading, kept: Bools) -> tuple[Floats, Floats]:
+    """Lengths and rounding (H, S) of head vectors (H, S, d), as the fast backends take them."""
+    import torch
+
+    from headscope.pairs.vectors import read_vectors, vector_sizes
+
+    z, members = z.cpu(), torch.from_numpy(kept).expand(z.shape[:2])
+    read = read_vectors(z, reading, members)
+    sizes = vector_sizes(z, read.vectors, reading, members)
+    scale = torch.exp2(read.exponent.float())[:, None]  # (H, 1)
+    return sizes.lengths.numpy(), (sizes.rounding * scale).numpy()
 
 
 def _joined(parts: Sequence[Any], axis: int) -> Any:

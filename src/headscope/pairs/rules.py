@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from headscope.errors import NotPossible
+
 
 @dataclass(frozen=True, slots=True)
 class Quantile:
@@ -26,7 +28,7 @@ class Quantile:
     def __post_init__(self) -> None:
         object.__setattr__(self, "q", float(self.q))
         if not 0 < self.q <= 1:
-            raise ValueError(f"quantile(q) needs a share 0 < q <= 1 of the pairs, not {self.q!r}")
+            raise NotPossible(f"quantile(q) needs a share 0 < q <= 1 of the pairs, not {self.q!r}")
 
     def __str__(self) -> str:
         return f"quantile({self.q!r})"
@@ -46,7 +48,7 @@ class Peak:
     def __post_init__(self) -> None:
         object.__setattr__(self, "f", float(self.f))
         if not (math.isfinite(self.f) and self.f > 0):
-            raise ValueError(f"peak(f) needs a finite share f > 0 of the maximum, not {self.f!r}")
+            raise NotPossible(f"peak(f) needs a finite share f > 0 of the maximum, not {self.f!r}")
 
     def __str__(self) -> str:
         return f"peak({self.f!r})"
@@ -61,7 +63,7 @@ class Sigma:
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", float(self.k))
         if not math.isfinite(self.k):
-            raise ValueError(f"sigma(k) needs a finite number of deviations, not {self.k!r}")
+            raise NotPossible(f"sigma(k) needs a finite number of deviations, not {self.k!r}")
 
     def __str__(self) -> str:
         return f"sigma({self.k!r})"
@@ -78,7 +80,7 @@ class Nearest:
 
     def __post_init__(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
-            raise ValueError(f"nearest(k) needs a whole number of tokens k >= 1, not {self.k!r}")
+            raise NotPossible(f"nearest(k) needs a whole number of tokens k >= 1, not {self.k!r}")
 
     def __str__(self) -> str:
         return f"nearest({self.k})"
@@ -123,7 +125,7 @@ def parse_rule(text: str) -> Rule:
     name = written["name"].lower() if written else ""
     if written is None or name not in RULES:
         known = ", ".join(f"{known}(…)" for known in RULES)
-        raise ValueError(f"no such rule: {text!r}; write one of {known}, such as 'quantile(0.01)'")
+        raise NotPossible(f"no such rule: {text!r}; write one of {known}, such as 'quantile(0.01)'")
     if not written["number"]:
         return RULES[name]()
     number = written["number"]
@@ -133,7 +135,7 @@ def parse_rule(text: str) -> Rule:
         whole = int(number) if name == "nearest" else 0
     except ValueError:
         kind = "a whole number" if name == "nearest" else "a number"
-        raise ValueError(
+        raise NotPossible(
             f"the rule {text!r} needs {kind} in brackets, such as '{RULES[name]()}', not {number!r}"
         ) from None
     match name:

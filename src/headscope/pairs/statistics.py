@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headscope.pairs.rules import Rule
-from headscope.pairs.tokens import Reading, Special
+from headscope.pairs.tokens import SimilarityReading, Special
 
 Counts = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
@@ -26,9 +26,10 @@ class ChancePairs:
     same_sentence: Counts  # (B,)
     same_sentence_by_distance: Counts  # (B, D)
     same_token: Counts  # (B,)
-    same_word: Counts  # (B,)
+    same_word: Counts  # (B,) pieces of two occurrences of one word
+    repeated: Counts  # (B, classes) the same, by class of word
     special: Counts  # (B,) at least one end is special
-    unrelated: Counts  # (B,) other sentence, other word, > 32 apart, no end special
+    unrelated: Counts  # (B,) other sentence, other word, far apart, no end special
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,11 @@ class HighPairs:
     same_sentence_expected: Values  # (B, H) if only the distances of the high pairs were kept
     same_token: Counts  # (B, H)
     same_word: Counts  # (B, H)
+    repeated: Counts  # (B, H, classes) the same, by class of word
     special: Counts  # (B, H)
     unrelated: Counts  # (B, H)
-    related_sum: Values  # (B, H) sum of C over high pairs that are related
-    unrelated_sum: Values  # (B, H) sum of C over high pairs that are unrelated
+    unresolved: Counts  # (B, H) no further above the threshold than rounding goes
+    large: Counts  # (B, H) among as many pairs of the largest vectors too; for `quantile`, else 0
     taking_part: Counts  # (B, H, S) high pairs that a position is an end of
     anchors: Anchors | None  # where the batch has types
 
@@ -73,18 +75,15 @@ class TopPairs:
 class PairStatistics:
     """Everything `pair_statistics` says about the similarity matrices of one layer."""
 
-    reading: Reading
+    reading: SimilarityReading
     special: Special
     chance: ChancePairs
     mean: Values  # (B, H) NaN where there is no pair, like the next three
     variance: Values  # (B, H) over pairs, divided by their number
-    minimum: Values  # (B, H)
     maximum: Values  # (B, H)
     sum_by_distance: Values  # (B, H, D) sum of C
-    square_by_distance: Values  # (B, H, D) sum of C²
     related_sum: Values  # (B, H) sum of C over all related pairs
-    related_square: Values  # (B, H) sum of C² over them
     unrelated_sum: Values  # (B, H) sum of C over all unrelated pairs
-    unrelated_square: Values  # (B, H)
+    unrelated_square: Values  # (B, H) sum of C² over them
     high: tuple[HighPairs, ...]  # one for each rule, in the order asked for
     top: TopPairs | None  # the most similar pairs, where they were asked for

@@ -7,12 +7,14 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from headscope.errors import NotPossible
+
 Ints: TypeAlias = npt.NDArray[np.int32]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 
-Reading: TypeAlias = Literal["raw", "cosine", "centred"]
-READINGS: tuple[Reading, ...] = ("raw", "cosine", "centred")
+SimilarityReading: TypeAlias = Literal["raw", "cosine", "centred"]
+READINGS: tuple[SimilarityReading, ...] = ("raw", "cosine", "centred")
 
 Special: TypeAlias = Literal["kept", "left_out"]
 SPECIAL: tuple[Special, ...] = ("kept", "left_out")
@@ -24,29 +26,35 @@ AROUND = 2
 """Tokens no further than this from an occurrence of a type are in its surroundings."""
 
 
+WORD_CLASSES = 4
+"""Classes of words that repetitions are told apart by; see `words.WordClass`."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairTokens:
-    """The tokens of one text, as four arrays of one entry a token."""
+    """The tokens of one text, as six arrays of one entry a token."""
 
     sentences: Ints
     """Number of the sentence a token is in; -1 for none (never the same sentence)."""
     ids: Ints
     """Token id: two tokens of equal id are the same token type."""
     words: Ints
-    """Number of the word *type* a token stands for; -1 for none (never the same word).
-
-    Give -1 to the continuation pieces of a word, or a word becomes a repetition of itself.
-    """
+    """Number of the word *type* a token is a piece of; -1 for none (never the same word)."""
+    occurrences: Ints
+    """Number of the word in the text: pieces of one occurrence are no repetition of each other."""
+    word_classes: Ints
+    """Class of the word, from 0 to `WORD_CLASSES` - 1; of a pair, the later of its ends'."""
     special: Bools
     """Whether a token is special ([CLS], [SEP], <s>, …)."""
 
     def __post_init__(self) -> None:
-        for name in ("sentences", "ids", "words"):
+        for name in ("sentences", "ids", "words", "occurrences", "word_classes"):
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.int32))
         object.__setattr__(self, "special", np.ascontiguousarray(self.special, np.bool_))
-        shapes = {a.shape for a in (self.sentences, self.ids, self.words, self.special)}
+        arrays = (self.sentences, self.ids, self.words, self.occurrences, self.word_classes)
+        shapes = {array.shape for array in (*arrays, self.special)}
         if len(shapes) > 1 or len(next(iter(shapes))) != 1:
-            raise ValueError(f"the four arrays of a text need one equal length, not {shapes}")
+            raise NotPossible(f"the arrays of a text need one equal length, not {shapes}")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -54,7 +62,7 @@ class PairTokens:
     def kept(self, special: Special) -> Bools:
         """Which tokens take part: all of them, or all that are not special."""
         if special not in SPECIAL:
-            raise ValueError(f"special is one of {', '.join(SPECIAL)}, not {special!r}")
+            raise NotPossible(f"special is one of {', '.join(SPECIAL)}, not {special!r}")
         return ~self.special if special == "left_out" else np.ones(len(self), np.bool_)
 
 
@@ -70,5 +78,7 @@ def plain_tokens(
         np.zeros_like(identity) if sentences is None else np.asarray(sentences, np.int32),
         identity,
         identity if words is None else np.asarray(words, np.int32),
+        np.arange(len(identity), dtype=np.int32),
+        np.zeros_like(identity),
         np.zeros(len(identity), np.bool_) if special is None else np.asarray(special, np.bool_),
     )

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from headscope.errors import NotFiniteError, NotPossible
 from headscope.pairs.reference import NO_DIRECTION
-from headscope.pairs.tokens import READINGS, Reading
-
-
-class NotFiniteError(ValueError):
-    """Some head vectors hold NaN or infinity, so no statistic of them means anything."""
+from headscope.pairs.tokens import READINGS, SimilarityReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +26,10 @@ class ReadVectors:
     finite: Tensor  # (…,) bool
 
 
-def read_vectors(z: Tensor, reading: Reading, kept: Tensor) -> ReadVectors:
+def read_vectors(z: Tensor, reading: SimilarityReading, kept: Tensor) -> ReadVectors:
     """Read z (…, S, d), of any floating type; kept (…, S) says which tokens make the mean."""
     if reading not in READINGS:
-        raise ValueError(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
+        raise NotPossible(f"a reading is one of {', '.join(READINGS)}, not {reading!r}")
     z = z.float()  # (…, S, d)
     largest = z.abs().amax((-2, -1)) if z.numel() else z.sum((-2, -1))  # (…,)
     finite = torch.isfinite(largest)  # (…,)
@@ -57,6 +54,37 @@ def read_vectors(z: Tensor, reading: Reading, kept: Tensor) -> ReadVectors:
     straight = (length * size > shortest) & (size > 0)  # (…, S, 1)
     unit = torch.where(straight, unit / torch.where(straight, length, 1.0), 0.0)  # (…, S, d)
     return ReadVectors(unit, torch.zeros_like(exponent), finite)
+
+
+ROUNDED = 4.0
+"""What rounding changes C_ij by: units in the last place of z, times ‖z_i‖‖z_j‖ (method.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSizes:
+    """How large the vectors behind some read vectors are, and how sure their products."""
+
+    lengths: Tensor  # (…, S) float32, of the vectors as they came, in any unit
+    rounding: Tensor  # (…, S) float32; C_ij of read vectors is sure to rounding_i · rounding_j
+
+
+def vector_sizes(z: Tensor, read: Tensor, reading: SimilarityReading, kept: Tensor) -> VectorSizes:
+    """Sizes of z (…, S, d), from which `read` was read; kept (…, S) made the mean."""
+    last_place = ROUNDED * torch.finfo(z.dtype).eps
+    if reading == "raw":
+        lengths = torch.linalg.vector_norm(read.float(), dim=-1)
+        return VectorSizes(lengths, lengths * last_place**0.5)
+    wide = z.float()
+    wide = wide / wide.abs().amax((-2, -1), keepdim=True).clamp(min=2.0**-126)
+    lengths = torch.linalg.vector_norm(wide, dim=-1)
+    grown = torch.ones_like(lengths)  # by how much centring makes errors larger
+    if reading == "centred":
+        weight = kept[..., None].float()
+        mean = (wide * weight).sum(-2, keepdim=True) / weight.sum(-2, keepdim=True).clamp(min=1)
+        rest = torch.linalg.vector_norm(wide - mean, dim=-1)
+        least = NO_DIRECTION * lengths.amax(-1, keepdim=True)
+        grown = (lengths / rest.maximum(least).clamp(min=2.0**-126)).sqrt()
+    return VectorSizes(lengths, grown * last_place**0.5)
 
 
 def refuse_not_finite(finite: Tensor, layer: str | None, what: str = "head vectors") -> None:

@@ -1,16 +1,19 @@
 """Readings and pairs as blocks of HTML, for the last line of a notebook's cell.
 
-Whatever comes from a text is escaped. The page that `Reading.save` writes is the viewer's.
+The page that `Reading.save` writes is the viewer's.
 """
 
-from html import escape
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headscope.markup import Element, h, style, written
+
 if TYPE_CHECKING:
-    from headscope.reading import Focus, PairTable, Reading
+    from headscope.pair_table import End, PairTable
+    from headscope.reading import Focus, Reading
 
 PAIR_COLUMNS = (
     "similarity",
@@ -26,57 +29,91 @@ PAIR_COLUMNS = (
 
 def reading_as_html(reading: "Reading") -> str:
     """What a notebook shows for a reading."""
-    style = files("headscope").joinpath("report/page.css").read_text(encoding="utf-8")
-    return (
-        f"<div class='headscope'><style>{style}</style>{_facts(reading)}"
-        f"{_focus_table(reading.focus())}</div>"
+    css = files("headscope").joinpath("report/page.css").read_text(encoding="utf-8")
+    return written(
+        h("div", {"class": "headscope"}, style(css), _facts(reading), _focus(reading.focus()))
     )
 
 
 def pairs_as_html(pairs: "PairTable", rows: int = 20) -> str:
     """The table of a head's high pairs."""
-    body = "".join(
-        f"<tr><td>{pair.similarity:.4g}</td><td class='word'>{escape(pair.first_word)}</td>"
-        f"<td class='word'>{escape(pair.second_word)}</td><td>{pair.first}</td>"
-        f"<td>{pair.second}</td><td>{pair.distance}</td>"
-        f"<td>{'yes' if pair.same_sentence else ''}</td>"
-        f"<td>{'yes' if pair.same_word else ''}</td></tr>"
-        for pair in pairs[:rows]
-    )
-    head = "".join(f"<th scope='col'>{name}</th>" for name in PAIR_COLUMNS)
-    more = f" The first {rows} are shown." if len(pairs) > rows else ""
-    caption = escape(pairs.caption[0].upper() + pairs.caption[1:])
-    return (
-        f"<table><caption>{caption}.{more}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
-
-
-def _facts(reading: "Reading") -> str:
-    shape, tokens = reading.scope.shape, reading.tokens
-    words = len(np.unique(tokens.words[~tokens.special]))
-    windows = f" in {len(reading.windows)} windows" if len(reading.windows) > 1 else ""
-    return (
-        f"<p class='facts'><b>{escape(shape.name)}</b>: {escape(shape.family)} "
-        f"{shape.stack}, {shape.layers} layers × {shape.heads} heads × {shape.head_size}. "
-        f"{len(tokens)} tokens{windows}, {words} words, {tokens.sentence_count} sentences.</p>"
-    )
-
-
-def _focus_table(focus: "Focus") -> str:
-    head = "".join(f"<th scope='col'>{escape(target)}</th>" for target in focus.targets)
-    rows = []
-    for layer, masses in enumerate(focus.by_layer(), start=1):
-        cells = "".join(
-            f"<td style='--lift:{_strength(mass, chance):.2f}'>{100 * mass:.1f}</td>"
-            for mass, chance in zip(masses, focus.chance, strict=True)
+    body = [
+        h(
+            "tr",
+            None,
+            h("td", None, f"{pair.similarity:.4g}"),
+            [_end(end) for end in pair.ends],
+            [h("td", None, number) for number in (pair.first, pair.second, pair.distance)],
+            h("td", None, "yes" if pair.same_sentence else ""),
+            h("td", None, "yes" if pair.same_word else ""),
         )
-        rows.append(f"<tr><th scope='row'>{layer}</th>{cells}</tr>")
-    chance = "".join(f"<td>{100 * value:.1f}</td>" for value in focus.chance)
-    return (
-        f"<table class='focus'><thead><tr><th scope='col'>layer</th>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody>"
-        f"<tfoot><tr><th scope='row'>chance</th>{chance}</tr></tfoot></table>"
+        for pair in pairs[:rows]
+    ]
+    more = f" The first {rows} are shown." if len(pairs) > rows else ""
+    caption = f"{pairs.caption[0].upper()}{pairs.caption[1:]}.{more}"
+    return written(
+        h(
+            "table",
+            None,
+            h("caption", None, caption),
+            h("thead", None, h("tr", None, _columns(PAIR_COLUMNS))),
+            h("tbody", None, body),
+        )
+    )
+
+
+def _end(end: "End") -> Element:
+    """A token of a pair, its piece inside its word."""
+    before, piece, after = end.parts
+    marked: Element | str = h("b", None, piece) if before or after else piece
+    unknown = h("small", None, " unknown") if end.unknown else None
+    return h("td", {"class": "word"}, before, marked, after, unknown)
+
+
+def focus_as_html(focus: "Focus") -> str:
+    """Where the attention of each layer goes, as a notebook shows it."""
+    css = files("headscope").joinpath("report/page.css").read_text(encoding="utf-8")
+    return written(h("div", {"class": "headscope"}, style(css), _focus(focus)))
+
+
+def _columns(names: Iterable[str]) -> list[Element]:
+    return [h("th", {"scope": "col"}, name) for name in names]
+
+
+def _facts(reading: "Reading") -> Element:
+    shape, tokens = reading.scope.shape, reading.tokens
+    windows = f" in {len(reading.windows)} windows" if len(reading.windows) > 1 else ""
+    note = reading.unknown_note
+    return h(
+        "p",
+        {"class": "facts"},
+        h("b", None, shape.name),
+        f": {shape.family} {shape.stack}, {shape.layers_in_words} × {shape.heads} heads × "
+        f"{shape.head_size}. {len(tokens)} tokens{windows}: {tokens.in_words}.",
+        h("strong", None, f" {note}") if note else None,
+    )
+
+
+def _focus(focus: "Focus") -> Element:
+    rows = [
+        h(
+            "tr",
+            None,
+            h("th", {"scope": "row"}, layer),
+            [
+                h("td", {"style": f"--lift:{_strength(mass, chance):.2f}"}, f"{100 * mass:.1f}")
+                for mass, chance in zip(masses, focus.chance, strict=True)
+            ],
+        )
+        for layer, masses in zip(focus.numbers, focus.by_layer(), strict=True)
+    ]
+    chance = [h("td", None, f"{100 * value:.1f}") for value in focus.chance]
+    return h(
+        "table",
+        {"class": "focus"},
+        h("thead", None, h("tr", None, _columns(["layer", *focus.targets]))),
+        h("tbody", None, rows),
+        h("tfoot", None, h("tr", None, h("th", {"scope": "row"}, "chance"), chance)),
     )
 
 

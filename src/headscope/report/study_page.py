@@ -1,20 +1,27 @@
 """The report of a study: one page that needs no other file and no network.
 
 Verdicts come first, then each finding with its chart and what it means, then every head with its
-card. Charts are SVG inside the page; whatever comes from the corpus is escaped.
+card. Charts are SVG inside the page; `headscope.markup` writes it.
 """
 
-import re
 import shlex
 from collections import defaultdict
-from html import escape
 from importlib.resources import files
 from typing import Any
 
-import vl_convert
-
 from headscope import figures
-from headscope.store import Study
+from headscope.effects.added import told_of_heads
+from headscope.effects.registry import DEFINITIONS
+from headscope.errors import CannotDraw
+from headscope.markup import Content, Element, h, page, style, svg
+from headscope.measures.base import Definition
+from headscope.report.added import registry as added
+from headscope.report.added.section import Section
+from headscope.report.findings import badge, findings
+from headscope.study.folder import Study, reads_tables
+from headscope.study.manifest import Manifest
+from headscope.study.parameters import Parameters
+from headscope.study.told import ToldClaim, View, over, told_claims, told_view
 
 Row = dict[str, Any]
 
@@ -23,7 +30,7 @@ SECTIONS = (
     (
         "Separators",
         ("focus",),
-        ("separators",),
+        ("separators", "sentence_ends"),
         "Attention is a budget of 100 % that each token spends on the others. In the last layers "
         "much of it goes to separators and to the marks that end sentences: the places where a "
         "text is cut into parts.",
@@ -56,7 +63,9 @@ SECTIONS = (
         ("repetition",),
         ("repetition_heads",),
         "Some heads bring together the occurrences of the same word. Each cell says how many times "
-        "more often than by chance the high pairs of a head are a word and its repetition.",
+        "more often than by chance the high pairs of a head are a content word and its repetition; "
+        "function words, punctuation and markup repeat for other reasons, and are in the table "
+        "repetition of the study.",
     ),
     (
         "Anchors",
@@ -66,9 +75,17 @@ SECTIONS = (
         "has a token of its own, there are nearly as many anchors as heads.",
     ),
     (
+        "Size",
+        ("selection",),
+        (),
+        "Raw similarity is large where vectors are long, whatever their direction. The line says "
+        "how many of the high pairs would be high by the size of their vectors alone; where that "
+        "is most of them, look at cosine beside raw.",
+    ),
+    (
         "Noise",
         ("noise", "snr"),
-        ("noise",),
+        (),
         "A high pair is unrelated when its tokens are in different sentences, far apart, different "
         "words, and not special. The signal-to-noise ratio is the distance between the mean "
         "similarity of related and unrelated pairs, in standard deviations of the latter.",
@@ -76,221 +93,283 @@ SECTIONS = (
 )
 
 
+@reads_tables
 def study_page(study: Study) -> str:
     """The whole page."""
     said = study.manifest
-    style = files("headscope").joinpath("report/study_page.css").read_text(encoding="utf-8")
-    title = f"{said['model']['name']} on {said['corpus']['name']}"
-    claims = study.table("findings").to_pylist()
-    body = [
-        f"<h1>What the heads of {escape(said['model']['name'])} do</h1>",
+    css = files("headscope").joinpath("report/study_page.css").read_text(encoding="utf-8")
+    view = told_view(said.parameters)
+    claims = told_claims(study.table("findings").to_pylist(), view)
+    body = h(
+        "main",
+        None,
+        h("h1", None, f"What the heads of {said.model.name} do"),
         _run(said),
-        "<h2>Findings</h2>",
-        _findings(claims),
-        *[_section(study, claims, *section) for section in SECTIONS],
-        "<h2>Every head</h2>",
-        _heads(study),
-        "<h2>What was left out</h2>",
+        h("h2", None, "Findings"),
+        findings(claims, view),
+        [_section(study, claims, *section) for section in SECTIONS],
+        [_added(study, section) for section in added.SECTIONS if section.has(study)],
+        h("h2", None, "Every head"),
+        _heads(study, view),
+        h("h2", None, "What was left out"),
         _skipped(study),
-        "<h2>Repeat it</h2>",
-        f"<pre><code>{escape(_command(said))}</code></pre>",
-    ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        f"<title>headscope: {escape(title)}</title><style>{style}</style></head>"
-        f"<body><main>{''.join(body)}</main></body></html>\n"
+        h("h2", None, "Repeat it"),
+        h("pre", None, h("code", None, _command(said))),
     )
+    columns = f".grid {{ --heads: {said.model.heads}; }}"
+    title = f"headscope: {said.model.name} on {said.corpus.name}"
+    return page(title, style(f"{css}{columns}"), body)
 
 
-def _run(said: Row) -> str:
+def _run(said: Manifest) -> Element:
     """What was run, in a sentence and a table."""
-    model, corpus, chosen = said["model"], said["corpus"], said["parameters"]
+    model, corpus, chosen = said.model, said.corpus, said.parameters
     facts = {
-        "model": f"{model['name']}: {model['family']}, {model['layers']} layers × "
-        f"{model['heads']} heads × {model['head_size']}",
-        "corpus": f"{corpus['name']}: {corpus['documents']:,} documents, {corpus['tokens']:,} "
-        f"tokens, {corpus['skipped']:,} skipped",
-        "high pairs": f"{chosen['rule']}, {', '.join(chosen['readings'])}; special tokens "
-        + " and ".join(word.replace("_", " ") for word in chosen["special"]),
-        "nulls": ", ".join(chosen["nulls"]) or "none run",
-        "intervals": f"95 %, over documents, {chosen['replicates']} replicates, seed "
-        f"{chosen['seed']}",
-        "made with": f"headscope {said['headscope']}, torch {said['torch']}, transformers "
-        f"{said['transformers']}",
+        "model": f"{model.name}: {model.family}, {model.layers} layers × "
+        f"{model.heads} heads × {model.head_size}",
+        "corpus": f"{corpus.name}: {corpus.documents:,} documents, {corpus.tokens:,} "
+        f"tokens, {corpus.skipped:,} skipped",
+        "high pairs": f"{chosen.rule}, {', '.join(chosen.readings)}; special tokens "
+        + " and ".join(word.replace("_", " ") for word in chosen.special),
+        "nulls": ", ".join(chosen.nulls) or "none run",
+        "intervals": f"95 %, over {over(said)}, {chosen.replicates} replicates, seed {chosen.seed}",
+        "computed": f"on {said.device}, in {said.dtype}{_rounded(said.dtype)}",
+        "made with": f"headscope {said.headscope}, torch {said.torch}, transformers "
+        f"{said.transformers}",
     }
-    rows = "".join(
-        f"<tr><th scope='row'>{name}</th><td>{escape(value)}</td></tr>"
+    rows = [
+        h("tr", None, h("th", {"scope": "row"}, name), h("td", None, value))
         for name, value in facts.items()
-    )
-    return f"<table class='facts'>{rows}</table>"
+    ]
+    return h("table", {"class": "facts"}, rows)
 
 
-def _findings(claims: list[Row]) -> str:
-    """One row a claim; where special tokens were kept and left out, a row for each."""
-    rows = []
-    for row in claims:
-        if row["mode"] != "real":
-            continue
-        special = f" ({row['special'].replace('_', ' ')})" if row["special"] else ""
-        null = f"{row['null_value']:.3g}" if row["null_value"] is not None else ""
-        trend = f"{row['trend']:+.2f} (p {row['trend_p']:.2g})" if row["trend"] is not None else ""
-        value = (
-            f"{row['value']:.3g} <small>[{row['low']:.3g}, {row['high']:.3g}]</small>"
-            if row["value"] is not None
-            else "–"
-        )
-        rows.append(
-            f"<tr><td>{_badge(row['verdict'])}</td><td>{escape(row['says'])}{special}</td>"
-            f"<td>{escape(row['statistic'] or '')}</td><td class='n'>{value}</td>"
-            f"<td class='n'>{row['threshold']:g}</td><td class='n'>{null}</td>"
-            f"<td class='n'>{trend}</td><td>{escape(row['reason'] or '')}</td></tr>"
-        )
-    names = ("verdict", "claim", "tested by", "value [95 %]", "must pass", "null", "trend", "why")
-    head = "".join(f"<th scope='col'>{name}</th>" for name in names)
+def _rounded(dtype: str) -> str:
+    """What to say of numbers that were rounded more than they need be."""
+    if dtype == "float32":
+        return ""
     return (
-        "<p>Each claim of the paper, the number that tests it, and a verdict by a fixed rule: it "
-        "holds when the whole interval lies above the threshold, the trend over layers goes the "
-        "right way, and random weights, where they were run, do not do the same.</p>"
-        f"<div class='wide'><table><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        ": half precision moves many numbers of heads (docs/method.md says by how much, measure by "
+        "measure). Study in float32 where it fits"
     )
-
-
-def _badge(verdict: str) -> str:
-    kind = verdict.replace(" ", "-")
-    return f"<span class='verdict {escape(kind)}'>{escape(verdict)}</span>"
 
 
 def _section(
     study: Study,
-    claims: list[Row],
+    claims: list[ToldClaim],
     title: str,
     charts: tuple[str, ...],
     names: tuple[str, ...],
     meaning: str,
-) -> str:
+) -> list[Element]:
     """One finding: its verdict, what it means, its charts."""
-    spoken = {row["verdict"] for row in claims if row["claim"] in names and row["mode"] == "real"}
-    badges = " ".join(_badge(verdict) for verdict in sorted(spoken))
-    drawn = []
-    for chart in charts:
-        try:
-            spec = figures.FIGURES[chart](study).to_dict()
-        except figures.CannotDraw as error:
-            drawn.append(f"<p>{escape(str(error))}</p>")
-        else:
-            drawn.append(f"<figure>{_own_names(vl_convert.vegalite_to_svg(spec), chart)}</figure>")
-    return f"<h2>{title} {badges}</h2><p>{meaning}</p><div class='charts'>{''.join(drawn)}</div>"
+    spoken = [claim.row["verdict"] for claim in claims if claim.row["claim"] in names]
+    badges = [(" ", badge(verdict)) for verdict in dict.fromkeys(spoken)]
+    drawn = [_chart(study, chart) for chart in charts]
+    return [
+        h("h2", None, title, badges),
+        h(
+            "div",
+            {"class": "finding"},
+            h("p", None, meaning),
+            h("div", {"class": "charts"}, drawn),
+        ),
+    ]
 
 
-def _own_names(svg: str, chart: str) -> str:
-    """The renderer counts gradients and clips over its lifetime; count them within the chart."""
-    names: dict[str, str] = {}
-    return re.sub(
-        r'(id="|url\(#)((?:gradient_|clip)\d+)',
-        lambda found: found[1] + names.setdefault(found[2], f"{chart}-{len(names)}"),
-        svg,
-    )
+def _added(study: Study, section: Section) -> list[Element]:
+    """What was added to the study by one verb, and from what."""
+    how = study.manifest.added[section.verb]
+    chosen = ", ".join(f"{name} {value}" for name, value in how.parameters.items())
+    read = f"From {how.documents:,} documents, {how.tokens:,} tokens; {chosen}."
+    more: list[Content] = section.more(study) if section.more else []
+    return [
+        h("h2", None, section.title),
+        h(
+            "div",
+            {"class": "finding whole" if section.wide else "finding"},
+            h(
+                "div",
+                None,
+                h("p", None, section.meaning),
+                h("p", None, h("small", None, read)),
+                more,
+            ),
+            h("div", {"class": "charts"}, [_chart(study, name) for name in section.figures]),
+        ),
+    ]
 
 
-def _heads(study: Study) -> str:
+def _chart(study: Study, name: str) -> Element:
+    try:
+        drawn = svg(figures.as_svg(figures.FIGURES[name](study)), name)
+    except CannotDraw as error:
+        return h("p", None, str(error))
+    shown = [_definition(DEFINITIONS[quantity]) for quantity in figures.QUANTITIES[name]]
+    return h("figure", None, drawn, h("figcaption", None, shown))
+
+
+def _definition(of: Definition) -> Element:
+    """What a quantity is, as the method page has it."""
+    chance = f" By chance: {of.chance}." if of.chance else ""
+    return h("p", None, h("b", None, of.name.replace("_", " ")), f": {of.says}.{chance}")
+
+
+def _heads(study: Study, view: View) -> list[Element]:
     """A grid of labels, each leading to the head's card."""
     heads = study.table("heads").to_pylist()
     anchors = defaultdict(list)
     for row in study.table("anchors").to_pylist():
-        if row["kind"] == "word" and row["special"] == figures.without_special(study):
+        if row["kind"] == "word" and view.has(row):
             anchors[row["layer"], row["head"]].append(row)
     examples = defaultdict(list)
     for row in study.table("examples").to_pylist():
-        if row["special"] == figures.without_special(study):
+        if view.has(row):
             examples[row["layer"], row["head"]].append(row)
-    count = max(row["head"] for row in heads)
-    cells = ["<span></span>", *(f"<span class='at'>{head}</span>" for head in range(1, count + 1))]
+    told = told_of_heads(study)
+    count = study.manifest.model.heads
+    cells = [h("span", None), *(h("span", {"class": "at"}, head + 1) for head in range(count))]
     cards = []
     kinds: dict[str, int] = {}
     for row in heads:
         at = row["layer"], row["head"]
         if row["head"] == 1:
-            cells.append(f"<span class='at'>{row['layer']}</span>")
-        kind = row["label"].split(":")[0]
-        number = kinds.setdefault(kind, len(kinds))
-        cells.append(
-            f"<a class='cell k{number % 10}' href='#head-{at[0]}-{at[1]}' "
-            f"title='{escape(row['evidence'], quote=True)}'>{escape(row['label'])}</a>"
-        )
-        cards.append(_card(row, anchors[at], examples[at]))
-    return (
-        "<p>A row is a layer, a column a head, both counted from 1. The label is the first rule "
-        "that fits the head's numbers; follow it to its card.</p>"
-        f"<div class='grid' style='--heads:{count}'>{''.join(cells)}</div>{''.join(cards)}"
-    )
+            cells.append(h("span", {"class": "at"}, row["layer"]))
+        first, *others = row["labels"]
+        number = kinds.setdefault(first.split(":")[0], len(kinds)) % 10
+        said = "; ".join(row["labels"])
+        link = {"class": f"cell k{number}", "href": f"#{_card_name(row)}", "title": said}
+        cells.append(h("a", link, first, h("small", None, f" +{len(others)}") if others else None))
+        cards.append(_card(row, anchors[at], examples[at], told.get(at, [])))
+    return [
+        h(
+            "p",
+            None,
+            "A row is a layer, a column a head, both counted from 1. A head has every label that "
+            "fits its numbers; the grid gives the strongest, and how many there are besides. "
+            "Follow it to the head's card. Pairs are looked at in the "
+            f"view that is told: {view}.",
+        ),
+        h("div", {"class": "grid"}, cells),
+        h("details", {"class": "cards"}, h("summary", None, "The cards of all heads"), cards),
+    ]
 
 
-def _card(row: Row, anchors: list[Row], examples: list[Row]) -> str:
-    words = ", ".join(
-        f"<b>{escape(a['type'])}</b> {a['share']:.0%}"
-        for a in sorted(anchors, key=lambda a: a["rank"])[:5]
-    )
-    pairs = "".join(
-        f"<li><span class='n'>{e['similarity']:.3g}</span> {_marked(e['first_context'])} "
-        f"<span class='with'>with</span> {_marked(e['second_context'])} "
-        f"<small>distance {e['distance']}, {escape(str(e['source']))}</small></li>"
-        for e in examples
-    )
+def _card_name(row: Row) -> str:
+    return f"head-{row['layer']}-{row['head']}"
+
+
+def _card(row: Row, anchors: list[Row], examples: list[Row], told: list[Row]) -> Element:
+    ranked = sorted(anchors, key=lambda a: a["rank"])[:5]
+    words = [
+        (", " if number else "", h("b", None, anchor["type"]), f" {anchor['share']:.0%}")
+        for number, anchor in enumerate(ranked)
+    ]
+    where = f"Layer {row['layer']}, head {row['head']}: "
+    labels = list(zip(row["labels"], row["strengths"], row["evidence"], strict=True))
     # The name is inside the card, so that a browser opens the card it leads to.
-    return (
-        f"<details><summary>Layer {row['layer']}, head {row['head']}: "
-        f"<b>{escape(row['label'])}</b></summary><div id='head-{row['layer']}-{row['head']}'>"
-        f"<p>{escape(row['evidence'])} (strength {row['strength']:.2f}).</p><p>Words at the ends "
-        f"of its high pairs: {words or 'none'}.</p><ul>{pairs}</ul></div></details>"
+    inside = h(
+        "div",
+        {"id": _card_name(row)},
+        h("ul", {"class": "labels"}, [_label(*said) for said in labels]),
+        [_number(one) for one in told],
+        h("p", None, "Words at the ends of its high pairs: ", words or "none", "."),
+        h("ul", None, [_example(example) for example in examples]),
+    )
+    return h(
+        "details", None, h("summary", None, where, h("b", None, ", ".join(row["labels"]))), inside
     )
 
 
-def _marked(context: str) -> str:
+def _label(name: str, strength: float, evidence: str) -> Element:
+    beyond = h("small", None, f" strength {strength:.2f}")
+    return h("li", None, h("b", None, name), f": {evidence}", beyond)
+
+
+def _number(row: Row) -> Element:
+    """A quantity that was added, with its interval."""
+    of = DEFINITIONS[row["quantity"]]
+    low, high = row["low"], row["high"]
+    interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
+    name = of.name.replace("_", " ")
+    value = f": {row['value']:.3g}"
+    return h("p", {"title": of.says}, name, value, h("small", None, f"{interval} {of.unit}"))
+
+
+def _example(row: Row) -> Element:
+    return h(
+        "li",
+        None,
+        h("span", {"class": "n"}, f"{row['similarity']:.3g}"),
+        " ",
+        _marked(row["first_context"]),
+        " ",
+        h("span", {"class": "with"}, "with"),
+        " ",
+        _marked(row["second_context"]),
+        " ",
+        h("small", None, f"distance {row['distance']}, {row['source']}", _shows(row)),
+    )
+
+
+def _shows(row: Row) -> str:
+    """Which label a pair shows; one that shows none was drawn from all high ones."""
+    shows = row.get("shows")
+    return f"; shows: {shows}" if shows else ""
+
+
+def _marked(context: str) -> Element:
     """A context whose token stands in [brackets]: the token in bold."""
     before, found, rest = context.partition("[")
     token, closed, after = rest.rpartition("]") if rest.count("]") == 1 else rest.partition("]")
     if not (found and closed):
-        return f"<q>{escape(context)}</q>"
-    return f"<q>…{escape(before)}<mark>{escape(token)}</mark>{escape(after)}…</q>"
+        return h("q", None, context)
+    return h("q", None, "…", before, h("mark", None, token), after, "…")
 
 
-def _skipped(study: Study) -> str:
+def _skipped(study: Study) -> list[Element]:
     rows = study.table("skipped").to_pylist()
     if not rows:
-        return "<p>Every document could be read.</p>"
-    shown = "".join(
-        f"<li>{escape(str(row['source']))}, line {row['line']}: {escape(row['reason'])}</li>"
-        for row in rows[:50]
+        return [h("p", None, "Every document could be read.")]
+    shown = [
+        h("li", None, f"{row['source']}, line {row['line']}: {row['reason']}") for row in rows[:50]
+    ]
+    more = h(
+        "p", None, f"And {len(rows) - 50:,} more: see the table ", h("code", None, "skipped"), "."
     )
-    more = f"<p>And {len(rows) - 50:,} more: see the table <code>skipped</code>.</p>"
-    return f"<ul>{shown}</ul>{more if len(rows) > 50 else ''}"
+    return [h("ul", None, shown), *([more] if len(rows) > 50 else [])]
 
 
-def _command(said: Row) -> str:
+def _command(said: Manifest) -> str:
     """The command that makes this study again."""
-    corpus, chosen = said["corpus"], said["parameters"]
-    words = ["headscope", "study", corpus["name"], "--out", "STUDY"]
-    if said["model"]["name"] != "specimen":
-        words += ["--model", said["model"]["name"]]
-    if corpus["cut"] != "file":
-        words += ["--document", corpus["cut"]]
-    if corpus["column"] != "text":
-        words += ["--column", corpus["column"]]
-    if corpus["pattern"]:
-        words += ["--files", corpus["pattern"]]
-    words += ["--rule", chosen["rule"]]
-    for reading in chosen["readings"]:
+    corpus, chosen = said.corpus, said.parameters
+    words = ["headscope", "study", corpus.name, "--out", "STUDY"]
+    if said.model.name != "specimen":
+        words += ["--model", said.model.name]
+    if corpus.document != "file":
+        words += ["--document", corpus.document]
+    if corpus.column != "text":
+        words += ["--column", corpus.column]
+    if corpus.files:
+        words += ["--files", corpus.files]
+    words += ["--rule", chosen.rule]
+    for reading in chosen.readings:
         words += ["--reading", reading]
-    if len(chosen["special"]) == 1:
-        words += ["--special", chosen["special"][0]]
-    for null in chosen["nulls"]:
+    if len(chosen.special) == 1:
+        words += ["--special", chosen.special[0]]
+    for null in chosen.nulls or ["none"]:
         words += ["--null", null]
-    if chosen["sweep"]:
+    if chosen.sweep:
         words.append("--sweep")
-    if chosen["window"]:
-        words += ["--window", str(chosen["window"])]
-    if chosen["language"] != "en":
-        words += ["--language", chosen["language"]]
-    return shlex.join([*words, "--seed", str(chosen["seed"])])
+    usual = Parameters()
+    if chosen.nulls and chosen.null_tokens != usual.null_tokens:
+        words += ["--null-tokens", str(chosen.null_tokens)]
+    if chosen.texts != usual.texts:
+        words += ["--texts", str(chosen.texts)]
+    if chosen.window:
+        words += ["--window", str(chosen.window)]
+    if chosen.language != "en":
+        words += ["--language", chosen.language]
+    if chosen.group != "document" or corpus.document != "file":
+        words += ["--group", chosen.group]
+    return shlex.join([*words, "--seed", str(chosen.seed)])

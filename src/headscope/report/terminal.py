@@ -3,11 +3,15 @@
 import io
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from headscope.reading import Focus, PairTable, Reading
+from headscope.pair_table import End, PairTable
+from headscope.reading import MUCH_UNKNOWN, Focus, Reading
+from headscope.terminal import Terminal
+from headscope.visible import shortened
+from headscope.writing import Written
 
 COLUMNS = {
     "first token": "first",
@@ -23,27 +27,46 @@ COLUMNS = {
 }
 
 
-def summary(reading: Reading, pairs: PairTable, rows: int = 12) -> Group:
+def summary(
+    reading: Reading, pairs: PairTable, rows: int = 12, words: Written | None = None
+) -> Group:
     """What a person wants to see first of a reading."""
     shape, tokens = reading.scope.shape, reading.tokens
-    words = len(set(tokens.words[~tokens.special]))
     windows = f", in {len(reading.windows)} windows" if len(reading.windows) > 1 else ""
     head = Text.assemble(
         (f"{shape.name}", "bold"),
-        f"  {shape.family} {shape.stack}, {shape.layers} layers × {shape.heads} heads × "
+        f"  {shape.family} {shape.stack}, {shape.layers_in_words} × {shape.heads} heads × "
         f"{shape.head_size}\n",
-        f"{len(tokens)} tokens{windows}: {words} words in {tokens.sentence_count} sentences, "
+        f"{len(tokens)} tokens{windows}: {tokens.in_words}, "
         f"{int(tokens.special.sum())} special tokens",
     )
+    note = reading.unknown_note
+    much = tokens.unknown_share > MUCH_UNKNOWN
     return Group(
         head,
+        *([Text(note, style="bold yellow" if much else "")] if note else []),
         Text(),
         Text("Where attention goes, by layer: % of its mass, mean over heads", style="italic"),
         focus_table(reading.focus()),
         Text(),
         Text(pairs.caption[0].upper() + pairs.caption[1:], style="italic"),
         _table(pairs, rows),
+        *([] if words is None else _words(words)),
     )
+
+
+def _words(words: Written) -> list[Text]:
+    """What a head writes, in two lines."""
+    lines = [
+        Text.assemble(
+            (f"{side:<7} ", "bold"),
+            ", ".join(f"{shortened(word)} {much:+.1f}" for word, much in listed),
+        )
+        for side, listed in (("raises", words.raised), ("lowers", words.lowered))
+    ]
+    where = f"Layer {words.layer}, head {words.head}"
+    said = f"{where}: what it writes, in standard deviations over the vocabulary"
+    return [Text(), Text(said, style="italic"), *lines]
 
 
 def focus_table(focus: Focus) -> Table:
@@ -51,8 +74,8 @@ def focus_table(focus: Focus) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), caption_justify="left")
     table.add_column("layer", justify="right")
     for target in focus.targets:
-        table.add_column(COLUMNS[target], justify="right")
-    for layer, masses in enumerate(focus.by_layer(), start=1):
+        table.add_column(COLUMNS.get(target, target), justify="right")
+    for layer, masses in zip(focus.numbers, focus.by_layer(), strict=True):
         cells = [
             Text(f"{100 * mass:.1f}", style="bold" if mass > 3 * chance else "")
             for mass, chance in zip(masses, focus.chance, strict=True)
@@ -87,8 +110,7 @@ def _table(pairs: PairTable, rows: int) -> Table:
         ]
         table.add_row(
             f"{pair.similarity:.4g}",
-            Text(visible(pair.first_word)),
-            Text(visible(pair.second_word)),
+            *map(_end, pair.ends),
             f"{pair.first}, {pair.second}",
             str(pair.distance),
             ", ".join(same),
@@ -98,18 +120,28 @@ def _table(pairs: PairTable, rows: int) -> Table:
     return table
 
 
-def pairs_as_text(pairs: PairTable, rows: int = 20) -> str:
-    """The table of pairs as plain text, for `repr`."""
-    console = Console(file=io.StringIO(), width=100, no_color=True, force_terminal=False)
-    console.print(pairs.caption, highlight=False)
-    console.print(_table(pairs, rows))
+def _end(end: End) -> Text:
+    """A token of a pair, its piece inside its word: gam‹mar›us."""
+    before, piece, after = (shortened(part, 16) for part in end.parts)
+    inside = (before + "‹", piece, "›" + after) if before or after else ("", piece, "")
+    return Text.assemble(
+        (inside[0], "dim"), inside[1], (inside[2], "dim"), " (unknown)" if end.unknown else ""
+    )
+
+
+def focus_as_text(focus: Focus) -> str:
+    """Where attention goes as plain text, for `repr`."""
+    console = Terminal(file=io.StringIO(), width=120, no_color=True, force_terminal=False)
+    console.print("Where attention goes, by layer: % of its mass, mean over heads", highlight=False)
+    console.print(focus_table(focus))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().rstrip()
 
 
-def visible(word: str, longest: int = 24) -> str:
-    """A word on one line: control characters escaped, a very long one cut in the middle."""
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in word)
-    if len(shown) > longest:
-        shown = f"{shown[: longest // 2]}…{shown[-longest // 2 + 1 :]}"
-    return shown
+def pairs_as_text(pairs: PairTable, rows: int = 20) -> str:
+    """The table of pairs as plain text, for `repr`."""
+    console = Terminal(file=io.StringIO(), width=100, no_color=True, force_terminal=False)
+    console.print(pairs.caption, highlight=False)
+    console.print(_table(pairs, rows))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().rstrip()

@@ -10,10 +10,10 @@ units half a mean segment apart, whether they are in one segment (which is what 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from headscope.segment.changes import LONGEST, Vectors, Worth, cut_into
+from headscope.compute.compiled import exact
+from headscope.segment.changes import LONGEST, Vectors, Worth, cut_into, most_segments
 
 SHARPNESS = 1.5
 PAIRS = 4.0  # what agreement on pairs of units counts against agreement on boundaries
@@ -29,12 +29,13 @@ def agree_into(count: int, vectors: Vectors, worth: Worth, shortest: int = 1) ->
     more than 4 × 10⁸ units² × segments).
     """
     units = len(vectors)
-    count = max(1, min(count, units // shortest))
+    count = max(1, min(count, most_segments(worth, shortest)))
     if count == 1 or units > LONGEST or units**2 * count > MOST_STEPS:
         return cut_into(count, vectors, worth, shortest)
     boundary, together, apart = expected(count, vectors, worth, shortest)
     agreement = PAIRS * (2 * together - 1) / max(len(together), 1)
     sums = np.concatenate([[0.0], np.cumsum(agreement)])
+    boundary[np.isneginf(worth)] = -np.inf  # no place for one, however well the pairs agree
     return [int(cut) for cut in _most(sums, boundary / (count - 1), apart, count, shortest)]
 
 
@@ -68,7 +69,7 @@ def _totals(vectors: Vectors, worth: Worth) -> Matrix:
     return found
 
 
-@njit(cache=True)
+@exact
 def _ways(total: Any, count: int, shortest: int) -> Any:
     """The log of the summed weights of all ways to cut what is before each place, by segments."""
     places = len(total)
@@ -87,7 +88,7 @@ def _ways(total: Any, count: int, shortest: int) -> Any:
     return found
 
 
-@njit(cache=True)
+@exact
 def _sum_segments(
     total: Any, before: Any, after: Any, shortest: int, apart: int, boundary: Any, change: Any
 ) -> None:
@@ -107,7 +108,7 @@ def _sum_segments(
                 change[end - apart] -= probability
 
 
-@njit(cache=True)
+@exact
 def _most(sums: Any, boundary: Any, apart: int, count: int, shortest: int) -> Any:
     """The cuts whose boundaries, and whose pairs inside segments, have the largest sum."""
     places = len(boundary) + 1

@@ -17,7 +17,7 @@ from torch import Tensor
 from headscope.capture import HeadOutputs
 
 if TYPE_CHECKING:
-    from headscope.scope import Scope
+    from headscope.observed import ObservedModel
 
 LONGEST_READ = 128  # tokens; a longer unit is read in parts, whose vectors are averaged
 TOKENS_AT_ONCE = 4096  # in a batch, padding included
@@ -27,7 +27,7 @@ Vectors = NDArray[np.float32]
 
 
 def unit_vectors(
-    scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
+    scope: "ObservedModel", units: list[str], advance: Callable[[int], None] | None = None
 ) -> Iterator[Vectors]:
     """Mean z of every unit, in order and some units at a time: (units, layers × heads, head size).
 
@@ -41,7 +41,7 @@ def unit_vectors(
             advance(len(some))
 
 
-def _read(scope: "Scope", units: list[str]) -> Vectors:
+def _read(scope: "ObservedModel", units: list[str]) -> Vectors:
     shape = scope.shape
     sums = np.zeros((len(units), shape.layers * shape.heads, shape.head_size), dtype=np.float32)
     counts = np.zeros(len(units), dtype=np.float32)
@@ -69,7 +69,7 @@ class Batch:
     own: Tensor  # (parts, tokens): 1 for tokens of the text, 0 for special tokens and padding
 
 
-def batches(scope: "Scope", units: list[str]) -> Iterator[Batch]:
+def batches(scope: "ObservedModel", units: list[str]) -> Iterator[Batch]:
     """Parts of similar length together; of equal length where the tokenizer cannot pad."""
     pads = scope.tokenizer.pad_token_id is not None
     some: list[Part] = []
@@ -87,7 +87,7 @@ def batches(scope: "Scope", units: list[str]) -> Iterator[Batch]:
 Part = tuple[int, list[int], list[int]]  # number of the unit, token ids, which tokens are special
 
 
-def _parts(scope: "Scope", units: list[str]) -> list[Part]:
+def _parts(scope: "ObservedModel", units: list[str]) -> list[Part]:
     encoded = scope.tokenizer(
         units,
         truncation=True,

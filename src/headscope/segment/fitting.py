@@ -8,6 +8,7 @@ and what a boundary must be worth, is tried out on examples left out of the regr
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,24 +16,24 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
-from headscope.segment.across import COMPARISONS, across
-from headscope.segment.changes import cut_with
 from headscope.segment.consensus import agree_into
 from headscope.segment.features import unit_vectors
+from headscope.segment.passages import passage_spans
 from headscope.segment.scores import boundaries, boundary_f1, window_diff
 from headscope.segment.segmenter import Kernel, Segmenter, late_heads
-from headscope.segment.units import unit_spans
+from headscope.segment.sides import COMPARISONS, sides_alike
+from headscope.segment.ways import Ways
 
 if TYPE_CHECKING:
-    from headscope.scope import Scope
-    from headscope.store import Study
+    from headscope.observed import ObservedModel
+    from headscope.study.folder import Study
 
 STRENGTH = 0.1  # of the ridge on standardised features, against the mean log loss
 STEPS = 80  # of L-BFGS
 FOLDS = 4
 SHORTEST = 2  # units in a segment
 BALANCES = (0.0, 0.25, 0.4, 0.5, 0.65, 0.8, 1.0, 1.5, 2.0)  # of what was learned against the kernel
-PENALTIES = tuple(np.geomspace(0.25, 16, 25))
+PENALTIES = tuple(np.geomspace(1, 16, 33))
 
 Vectors = NDArray[np.float32]
 
@@ -46,7 +47,7 @@ class Example:
 
 
 def fit_segmenter(
-    scope: "Scope",
+    scope: "ObservedModel",
     examples: Iterable[Iterable[str | Iterable[str]]],
     language: str = "en",
     study: "Study | None" = None,
@@ -83,7 +84,7 @@ def fit(
         )
     plain = Segmenter(model, shape, kernel or late_heads(*shape[:2]), 0.0, SHORTEST)
     learned, worths = _regression(examples, plain)
-    vectors = [plain.see(example.vectors).vectors for example in examples]
+    vectors = [plain.evidence(example.vectors).vectors for example in examples]
     every = list(zip(examples, vectors, worths, strict=True))
 
     def known(balance: float) -> float:
@@ -91,13 +92,20 @@ def fit(
         return _merit(examples, cut)
 
     balance = max(BALANCES, key=known)
+    made = learned.times(balance)
+
+    @cache
+    def into(number: int, count: int) -> list[int]:
+        _, x, worth = every[number]
+        return agree_into(count, x, balance * worth, SHORTEST)
 
     def chosen(penalty: float) -> float:
-        return _merit(examples, [cut_with(penalty, x, balance * w, SHORTEST) for _, x, w in every])
+        ways = [Ways(x, balance * w, penalty, made.sharpness, SHORTEST) for _, x, w in every]
+        return _merit(examples, [into(i, way.segments(1.0)) for i, way in enumerate(ways)])
 
     count = sum(len(example.lengths) - 1 for example in examples)
     return replace(
-        learned.times(balance),
+        made,
         penalty=float(max(PENALTIES, key=chosen)),
         made_from=f"{len(examples)} texts, {count} boundaries",
     )
@@ -105,7 +113,7 @@ def fit(
 
 def _units(segment: str | Iterable[str], language: str) -> list[str]:
     if isinstance(segment, str):
-        return [segment[start:end] for start, end in unit_spans(segment, language)]
+        return [segment[start:end] for start, end in passage_spans(segment, language)]
     return list(segment)
 
 
@@ -132,7 +140,7 @@ def _regression(
         others = [rows for number, rows in enumerate(every) if number % folds != fold]
         learned = _with_weights(plain, _logistic(others))
         for number in range(fold, len(examples), folds):
-            worths[number] = learned.see(examples[number].vectors).worth
+            worths[number] = learned.evidence(examples[number].vectors).worth
     return _with_weights(plain, _logistic(every)), worths
 
 
@@ -145,7 +153,7 @@ def _rows(example: Example, shape: tuple[int, int, int]) -> tuple[Vectors, NDArr
     layers, heads, _ = shape
     centred = example.vectors - example.vectors.mean(axis=0)
     middle = centred[:, _middle(layers, heads)].reshape(len(centred), -1)
-    sides = across(centred).reshape(len(centred), -1)
+    sides = sides_alike(centred).reshape(len(centred), -1)
     is_start = np.zeros(len(centred), dtype=np.float32)
     is_start[list(boundaries(example.lengths))] = 1
     return np.concatenate([middle[1:], middle[:-1], sides[1:]], axis=1), is_start[1:]
@@ -191,4 +199,4 @@ def _with_weights(plain: Segmenter, weights: NDArray[np.float32]) -> Segmenter:
     starts[middle] = weights[:width].reshape(-1, size)
     ends[middle] = weights[width : 2 * width].reshape(-1, size)
     sides = weights[2 * width :].reshape(layers * heads, COMPARISONS)
-    return replace(plain, starts=starts, ends=ends, across=sides)
+    return replace(plain, starts=starts, ends=ends, sides=sides)

@@ -17,7 +17,7 @@ from headscope.capture import HeadOutputs
 from headscope.text import Tokens, Window, tokenize, windows
 
 if TYPE_CHECKING:
-    from headscope.scope import Scope
+    from headscope.observed import ObservedModel
 
 WINDOW = 256  # tokens read at once
 OVERLAP = 64
@@ -69,7 +69,7 @@ def middle(layers: int) -> slice:
 
 
 def head_features(
-    scope: "Scope", text: str
+    scope: "ObservedModel", text: str
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """For a window at a time: numbers of the gaps it holds, and a row of features for each.
 
@@ -98,7 +98,7 @@ def _sides(
 
 
 def _rows(
-    scope: "Scope", tokens: Tokens, left: NDArray[np.int64], right: NDArray[np.int64]
+    scope: "ObservedModel", tokens: Tokens, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """Similarity, attention to special tokens on either side, and vectors of the middle layers."""
     column = torch.from_numpy(tokens.special).float()[:, None]
@@ -111,7 +111,7 @@ def _rows(
         unit = torch.nn.functional.normalize(z - z.mean(dim=1, keepdim=True), dim=-1)
         alike.append((unit[:, left] * unit[:, right]).sum(-1))
         focus.extend([mass[:, left], mass[:, right]])
-        if seen.site.layer in use:
+        if scope.shape.place(seen.site.layer + 1) in use:
             vectors.extend([z[:, side].permute(0, 2, 1).flatten(0, 1) for side in (left, right)])
 
     scope.observe_attention(tokens, observe)

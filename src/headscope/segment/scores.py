@@ -13,6 +13,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.errors import NotPossible
+
 Lengths = Sequence[int]
 
 
@@ -98,9 +100,9 @@ def _segment_numbers(
     """The number of each unit's segment in both segmentations."""
     for name, lengths in (("found", found), ("reference", reference)):
         if not lengths or min(lengths) < 1:
-            raise ValueError(f"the {name} segmentation {tuple(lengths)} has an empty segment")
+            raise NotPossible(f"the {name} segmentation {tuple(lengths)} has an empty segment")
     if sum(found) != sum(reference):
-        raise ValueError(
+        raise NotPossible(
             f"the segmentations are of different texts: {sum(found)} and {sum(reference)} units"
         )
     one = np.repeat(np.arange(len(found)), found)

@@ -16,18 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
-from headscope.segment.across import COMPARISONS, across, of_length_one
+from headscope.output import check_out, write_out
+from headscope.segment.consensus import SHARPNESS
 from headscope.segment.features import unit_vectors
+from headscope.segment.segmenter_file import FORMAT, fields, read_fields
+from headscope.segment.sides import of_length_one, sides_alike
 
 if TYPE_CHECKING:
-    from headscope.scope import Scope
-    from headscope.store import Study
+    from headscope.observed import ObservedModel
+    from headscope.study.folder import Study
 
-FORMAT = "headscope segmenter 2"
 # Without labelled texts a boundary must gain this much, in squared lengths of a unit's vector: half
 # as much again as the best boundary of a text does whose units are shuffled (1.3 to 1.5 with every
 # model tried). Units have length 1 in every kernel, so it is the same for all models.
 UNFITTED_PENALTY = 2.0
+# And the gains of a kernel are no log odds: a way to cut that gains 1 more is e⁶ times as likely.
+# Of shuffled units one boundary in a hundred places is then expected, hardly more than are found.
+UNFITTED_SHARPNESS = 6.0
 
 Vectors = NDArray[np.float32]
 Worth = NDArray[np.float64]
@@ -47,7 +52,7 @@ class Segmenter:
     starts: NDArray[np.float32] | None = None
     ends: NDArray[np.float32] | None = None
     # (layers × heads, comparisons): what it is worth that both sides are alike to a head.
-    across: NDArray[np.float32] | None = None
+    sides: NDArray[np.float32] | None = None
     made_from: str = "no labelled texts"
 
     @cached_property
@@ -59,10 +64,15 @@ class Segmenter:
     @property
     def learned(self) -> bool:
         """Whether it knows what a boundary is worth, from labelled texts."""
-        return self.starts is not None and self.ends is not None and self.across is not None
+        return self.starts is not None and self.ends is not None and self.sides is not None
+
+    @property
+    def sharpness(self) -> float:
+        """How much likelier a way to cut is whose total is higher: as log odds, if it learned."""
+        return SHARPNESS if self.learned else UNFITTED_SHARPNESS
 
     def read(
-        self, scope: "Scope", units: list[str], advance: Callable[[int], None] | None = None
+        self, scope: "ObservedModel", units: list[str], advance: Callable[[int], None] | None = None
     ) -> Vectors:
         """The mean vectors of all heads for every unit: (units, layers × heads, head size)."""
         self.check(scope)
@@ -74,45 +84,45 @@ class Segmenter:
             first += len(some)
         return found
 
-    def see(self, heads: Vectors) -> "Seen":
+    def evidence(self, heads: Vectors) -> "BoundaryEvidence":
         """What the segmenter makes of the heads' vectors, (units, layers × heads, head size)."""
         weights = np.array([weight for _, _, weight in self.kernel])
         vectors = kernel_vectors(heads[:, self.columns], weights)
         by_head = np.zeros(heads.shape[:2])
-        if self.starts is not None and self.ends is not None and self.across is not None:
+        if self.starts is not None and self.ends is not None and self.sides is not None:
             centred = heads - heads.mean(axis=0)
-            by_head[1:] = np.einsum("uhs,hs->uh", across(centred), self.across)[1:]
+            by_head[1:] = np.einsum("uhs,hs->uh", sides_alike(centred), self.sides)[1:]
             by_head[1:] -= by_head[1:].mean(axis=0)
             by_head[1:] += np.einsum("uhd,hd->uh", centred, self.starts)[1:]
             by_head[1:] += np.einsum("uhd,hd->uh", centred, self.ends)[:-1]
-        return Seen(vectors, by_head)
+        return BoundaryEvidence(vectors, by_head)
 
     def times(self, balance: float) -> "Segmenter":
         """The same with what was learned counting `balance` times as much against the kernel."""
-        if self.starts is None or self.ends is None or self.across is None:
+        if self.starts is None or self.ends is None or self.sides is None:
             return self
         return replace(
             self,
             starts=balance * self.starts,
             ends=balance * self.ends,
-            across=balance * self.across,
+            sides=balance * self.sides,
         )
 
-    def check(self, scope: "Scope") -> None:
+    def check(self, scope: "ObservedModel") -> None:
         """Raise unless it was made for a model of this scope's shape."""
         shape = (scope.shape.layers, scope.shape.heads, scope.shape.head_size)
         if shape != self.shape:
             raise CannotRead(
                 f"This segmenter was made for {self.model} ({' × '.join(map(str, self.shape))}), "
-                f"and {scope.shape.name} is {' × '.join(map(str, shape))}. Fit one for it: "
-                "scope.fit_segmenter(examples)."
+                f"and {scope.shape.name} is {' × '.join(map(str, shape))}.",
+                python="Fit one for it: scope.fit_segmenter(examples).",
+                command="Fit one for it in Python, with scope.fit_segmenter(examples), or leave "
+                "--segmenter out.",
             )
 
     def save(self, path: str | Path) -> Path:
         """Write it as JSON."""
-        path = Path(path)
-        path.write_text(json.dumps(self.as_dict()) + "\n", encoding="utf-8")
-        return path
+        return write_out(check_out(path, ".json"), json.dumps(self.as_dict()) + "\n")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -129,7 +139,7 @@ class Segmenter:
             ],
             "starts": _numbers(self.starts),
             "ends": _numbers(self.ends),
-            "across": _numbers(self.across),
+            "sides": _numbers(self.sides),
         }
 
     @classmethod
@@ -139,8 +149,8 @@ class Segmenter:
         Of the later half of the layers, the heads with most `same_sentence` and least
         `common_mode`, by the sum of both ranks: as many as two layers have.
         """
-        model = study.manifest["model"]
-        shape = (int(model["layers"]), int(model["heads"]), int(model["head_size"]))
+        model = study.manifest.model
+        shape = (model.layers, model.heads, model.head_size)
         found = study.table("heads").to_pydict()
         late = [i for i, layer in enumerate(found["layer"]) if layer > shape[0] // 2]
         ranks = np.zeros(len(late))
@@ -150,41 +160,16 @@ class Segmenter:
         best = sorted(np.argsort(ranks, kind="stable")[: 2 * shape[1]])
         heads = [(found["layer"][late[i]], found["head"][late[i]]) for i in best]
         kernel = tuple((int(layer), int(head), 1 / len(heads)) for layer, head in heads)
-        return cls(str(model["name"]), shape, kernel, UNFITTED_PENALTY)
+        return cls(model.name, shape, kernel, UNFITTED_PENALTY)
 
     @classmethod
     def load(cls, path: str | Path) -> "Segmenter":
-        """Read one from JSON."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"), str(path))
-
-    @classmethod
-    def from_json(cls, text: str, name: str) -> "Segmenter":
-        """Read one from the text of a JSON file called `name`."""
-        try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
-                raise ValueError(f"its format is {found['format']!r}, not {FORMAT!r}")
-            layers, heads, size = found["shape"]
-            return cls(
-                model=str(found["model"]),
-                shape=(int(layers), int(heads), int(size)),
-                kernel=tuple((k["layer"], k["head"], k["weight"]) for k in found["kernel"]),
-                penalty=float(found["penalty"]),
-                shortest=int(found["shortest"]),
-                starts=_array(found["starts"], (layers * heads, size)),
-                ends=_array(found["ends"], (layers * heads, size)),
-                across=_array(found["across"], (layers * heads, COMPARISONS)),
-                made_from=str(found["made_from"]),
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise CannotRead(
-                f"{name} is no segmenter: {error}. Make one with scope.fit_segmenter(examples)"
-                ".save(path)."
-            ) from error
+        """Read one from its file."""
+        return cls(**read_fields(path))
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class BoundaryEvidence:
     """What the heads see of a text's units, and between them."""
 
     vectors: Vectors  # (units, size): the kernel is their Gram matrix
@@ -197,14 +182,12 @@ class Seen:
         return found
 
 
-def default_segmenter(scope: "Scope") -> Segmenter:
+def default_segmenter(scope: "ObservedModel") -> Segmenter:
     """The one that comes with the specimen; for another model, all heads of its last two layers."""
     shape = scope.shape
     if shape.name == "specimen":
-        return Segmenter.from_json(
-            (files("headscope.segment") / "specimen.json").read_text(encoding="utf-8"),
-            "the specimen's segmenter",
-        )
+        own = files("headscope.segment") / "specimen.json"
+        return Segmenter(**fields(own.read_bytes(), "the specimen's segmenter"))
     return Segmenter(
         model=shape.name,
         shape=(shape.layers, shape.heads, shape.head_size),
@@ -237,12 +220,3 @@ def _numbers(values: NDArray[np.float32] | None) -> list[list[float]] | None:
     if values is None:
         return None
     return [[float(f"{value:.4g}") for value in row] for row in values]
-
-
-def _array(values: Any, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    if values is None:
-        return None
-    made = np.array(values, dtype=np.float32)
-    if made.shape != shape:
-        raise ValueError(f"its weights are of shape {made.shape}, not {shape}")
-    return made

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from headscope.segment.layout import Place
+from headscope.segment.reasons import Reason, in_words, reasons
+from headscope.segment.ways import Ways
 
 
 class Segment(str):
@@ -46,12 +51,52 @@ class Explanation:
     start: NDArray[np.float64]  # (units,): the other part, learned from texts already cut
     heads: tuple[tuple[int, int, float], ...]  # layer, head (from 1), share in the cuts; most first
     vectors: NDArray[np.float32]  # (units, size): the kernel is their Gram matrix
+    text: str = ""
+    asked: str = ""  # what was asked for: a number of segments, or a granularity
+    # Of topics: what the layout has before each unit, what that is worth (−∞ where no boundary may
+    # be), what each head adds to each boundary chosen, (boundaries, layers, heads), and all ways.
+    places: tuple[Place, ...] = ()
+    layout: NDArray[np.float64] | None = None
+    added: NDArray[np.float64] | None = None
+    ways: Ways | None = None
+
+    @property
+    def boundaries(self) -> list[Reason]:
+        """Why each boundary is where it is; of topics only."""
+        return [] if self.layout is None else reasons(self)
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether the text has paragraphs, headings or lists."""
+        return any(place.turn != "inside" for place in self.places[1:])
+
+    @property
+    def inside_paragraphs(self) -> bool:
+        """Whether a boundary could be inside a paragraph."""
+        allowed = () if self.layout is None else ~np.isneginf(self.layout)
+        both = zip(self.places[1:], allowed[1:], strict=True)
+        return any(place.turn == "inside" and may for place, may in both)
+
+    @cached_property
+    def price(self) -> float:
+        """What a boundary costs where as many are expected as there are; 0 if that is not known."""
+        return 0.0 if self.ways is None else self.ways.price(len(self.cuts) + 1)
 
     @property
     def kernel(self) -> NDArray[np.float32]:
         """How alike every two units are: (units, units), made when asked for."""
         kernel: NDArray[np.float32] = self.vectors @ self.vectors.T
         return kernel
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON: what was asked for, and why each boundary is where it is."""
+        heads = [[layer, head, round(share, 4)] for layer, head, share in self.heads]
+        boundaries = [reason.as_dict() for reason in self.boundaries]
+        return {"asked": self.asked, "boundaries": boundaries, "heads": heads}
+
+    def __str__(self) -> str:
+        """Why there is each boundary, in words."""
+        return in_words(self)
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{layer}-{head} {share:.0%}" for layer, head, share in self.heads[:6])
@@ -85,7 +130,7 @@ class Segments(Sequence[Segment]):
         return [(segment.start, segment.end) for segment in self]
 
     def explain(self) -> Explanation:
-        """The units, the kernel, the worth of every possible boundary, and the heads behind it."""
+        """Units, kernel, what every boundary is worth, the heads behind it; printed, in words."""
         return self._why
 
     def as_dict(self) -> dict[str, Any]:

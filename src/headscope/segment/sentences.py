@@ -17,12 +17,12 @@ import regex
 from numpy.typing import NDArray
 
 from headscope.errors import CannotRead
-from headscope.segment.bar import bar
+from headscope.progress import progress_bar
 from headscope.segment.gaps import by_head, gaps, head_features, surface
 from headscope.segment.segments import Explanation, Segments, cut_text
 
 if TYPE_CHECKING:
-    from headscope.scope import Scope
+    from headscope.observed import ObservedModel
 
 FORMAT = "headscope sentences 1"
 ENDS = regex.compile(r"[.!?…。！？]+(?=[\"'”’»)\]]*(?:\s|$))|[。！？]")
@@ -75,7 +75,7 @@ class SentenceModel:
         return cls(found["model"], (layers, heads, size), *both)
 
     def odds(
-        self, scope: "Scope", text: str, advance: Callable[[int], None] | None = None
+        self, scope: "ObservedModel", text: str, advance: Callable[[int], None] | None = None
     ) -> "Odds":
         """For and against a boundary at every gap of the text, and from which heads.
 
@@ -124,7 +124,7 @@ def is_punctuated(text: str) -> bool:
 
 
 def segment_sentences(
-    scope: "Scope",
+    scope: "ObservedModel",
     text: str,
     *,
     n: int | None = None,
@@ -144,7 +144,7 @@ def segment_sentences(
     )
     try:
         if places:
-            with bar("looking between words", len(places), progress) as advance:
+            with progress_bar("looking between words", len(places), progress) as advance:
                 odds = sentence_model(scope).odds(scope, shown, advance)
     except CannotRead as error:
         if "makes no token" not in str(error):
@@ -165,18 +165,21 @@ def segment_sentences(
         start=scores - alike,
         heads=odds.shares(best, scope.shape.heads),
         vectors=np.zeros((len(spans), 0), dtype=np.float32),
+        text=text,
     )
     parts = cut_text(text, spans, cuts, [float(scores[cut]) for cut in cuts])
     return Segments(text, "sentence", parts, why)
 
 
-def sentence_model(scope: "Scope") -> SentenceModel:
+def sentence_model(scope: "ObservedModel") -> SentenceModel:
     """The weights for a scope's model; only the specimen has some."""
     if scope.shape.name != "specimen":
         raise CannotRead(
             f"There are no weights to find sentences with {scope.shape.name}; they come with the "
-            "specimen only: hs.load().segment(text, level='sentence'). To make some for another "
-            "model see benchmarks/segment_fit.py."
+            "specimen only.",
+            python="hs.load().segment(text, level='sentence') uses it. To make some for another "
+            "model see benchmarks/segment_fit.py.",
+            command="Leave --model out to use it.",
         )
     return _shipped()
 

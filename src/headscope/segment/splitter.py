@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import regex
 
+from headscope.errors import NotPossible
+from headscope.models import load_model
+from headscope.observed import ObservedModel
+from headscope.segment.by_level import segment
+from headscope.segment.passages import passages
 from headscope.segment.segmenter import Segmenter
-from headscope.segment.units import unit_spans
-
-if TYPE_CHECKING:
-    from headscope.scope import Scope
 
 WORD = regex.compile(r"\S+\s*")
 
@@ -36,39 +37,40 @@ class TopicSplitter:
 
     The length is counted in characters, in the model's tokens, or by a function of your own. What
     is too long for one chunk is cut between sentences, then words, then characters; joined in
-    order the chunks are the text.
+    order the chunks are the text. Topics turn between paragraphs where a text has some, unless
+    `inside_paragraphs`.
     """
 
     def __init__(
         self,
-        scope: "Scope | None" = None,
+        scope: ObservedModel | None = None,
         *,
         chunk_size: int | None = None,
         length: Literal["characters", "tokens"] | Callable[[str], int] = "characters",
         granularity: float = 1.0,
         segmenter: Segmenter | None = None,
         language: str = "en",
+        inside_paragraphs: bool = False,
     ):
         if chunk_size is not None and chunk_size < 1:
-            raise ValueError(f"chunk_size={chunk_size} leaves no room for a chunk")
-        if scope is None:
-            from headscope.scope import load
-
-            scope = load()
-        self.scope = scope
+            raise NotPossible(f"chunk_size={chunk_size} leaves no room for a chunk")
+        self.scope = ObservedModel(load_model()) if scope is None else scope
         self.chunk_size = chunk_size
         self.granularity = granularity
         self.segmenter = segmenter
         self.language = language
+        self.inside_paragraphs = inside_paragraphs
         self._length = self._counter(length)
 
     def split_text(self, text: str) -> list[str]:
         """The chunks of one text, in order."""
-        segments = self.scope.segment(
+        segments = segment(
+            self.scope,
             text,
             granularity=self.granularity,
             segmenter=self.segmenter,
             language=self.language,
+            inside_paragraphs=self.inside_paragraphs,
         )
         return [chunk for segment in segments for chunk in self._fitted(str(segment))]
 
@@ -129,7 +131,7 @@ class TopicSplitter:
             return lambda text: len(
                 self.scope.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             )
-        raise ValueError(f"length is 'characters', 'tokens' or a function, not {length!r}")
+        raise NotPossible(f"length is 'characters', 'tokens' or a function, not {length!r}")
 
     def _fits(self, text: str) -> bool:
         return self.chunk_size is None or self._length(text) <= self.chunk_size
@@ -138,7 +140,7 @@ class TopicSplitter:
         """A segment, or as few pieces of it as fit, cut between sentences where that is enough."""
         if self._fits(segment):
             return [segment]
-        starts = [start for start, _ in unit_spans(segment, self.language)]
+        starts = [start for start, _ in passages(segment, self.language)[0]]
         sentences = _between(segment, [0, *starts[1:], len(segment)])
         return self._packed(sentences, self._words)
 

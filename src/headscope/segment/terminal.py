@@ -1,10 +1,11 @@
 """A segmentation in the terminal: each segment in its colour, its number and place beside it."""
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.padding import Padding
 from rich.text import Text
 
 from headscope.segment.segments import Segments
+from headscope.terminal import Terminal
 
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
 
@@ -27,9 +28,9 @@ def coloured(segments: Segments) -> Group:
     return Group(*blocks)
 
 
-def print_segments(segments: Segments, console: Console | None = None) -> None:
+def print_segments(segments: Segments, console: Terminal | None = None) -> None:
     """Colours for a person; where a pipe reads, one segment a line."""
-    console = console or Console()
+    console = console or Terminal()
     if console.is_terminal:
         console.print(coloured(segments))
         return

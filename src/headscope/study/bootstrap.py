@@ -9,12 +9,21 @@ from collections.abc import Sequence
 from hashlib import shake_256
 from math import exp, factorial
 from statistics import NormalDist
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.units import Unit
+
 Values = NDArray[np.float64]
 
+Group: TypeAlias = Literal["document", "file", "window"]
+GROUPS: dict[Group, str] = {
+    "document": "documents",
+    "file": "files",
+    "window": "windows, as blocks of their documents",
+}
 REPLICATES = 200
 LEVEL = 0.95
 # P(Poisson(1) <= n); a 32-bit number below the first has weight 0, and so on.
@@ -32,6 +41,19 @@ def weights(identities: Sequence[bytes], seed: int, replicates: int = REPLICATES
     """Weights of several documents: (documents, replicates + 1)."""
     known = {one: document_weights(one, seed, replicates) for one in set(identities)}
     return np.stack([known[one] for one in identities])
+
+
+def group_of(unit: Unit, group: Group) -> bytes:
+    """What weighs alike: the document of a unit, the file it is from, or the unit alone.
+
+    Paragraphs of one file are alike, so a new file varies more than they do. Windows are blocks of
+    a long document: intervals over them speak of other parts of it, and of no other document.
+    """
+    if group == "file":
+        return f"file {unit.source}".encode()
+    if group == "window":
+        return unit.identity + f" {unit.part} {unit.window}".encode()
+    return unit.identity
 
 
 def standard_error(values: Values) -> Values:

@@ -1,16 +1,18 @@
 """From sums to numbers: every quantity per head, per layer and for the model, with replicates.
 
 Sums are added over the heads of a layer, or of the model, before quantities are computed, so that
-a layer's number is that of all its high pairs, rows or texts together.
+a layer's number is that of all its high pairs, rows or texts together; but for `peak` and `sigma`,
+whose layers are the mean over heads.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from headscope.measures.seen import Quantity, ratio
+from headscope.measures.base import Quantity, ratio
+from headscope.measures.registry import MEASURES
 from headscope.study.bootstrap import Values, interval, standard_error
-from headscope.study.sums import MEASURES, Key, Totals
+from headscope.study.sums import Key, Totals
 
 LEVELS = ("head", "layer", "model")
 
@@ -31,12 +33,35 @@ class Estimate:
 
 def quantities(totals: Totals, key: Key, level: str = "head") -> dict[str, Quantity]:
     """Every quantity of a measure, (replicates + 1, layers, heads)."""
+    if level == "layer" and key.rule.startswith(("peak", "sigma")):
+        return _over_heads(quantities(totals, key, "head"))
     axes = {"head": (), "layer": (2,), "model": (1, 2)}[level]
     sums = {
         name: value.sum(axis=axes, keepdims=True) if axes else value
         for name, value in totals.sums[key].items()
     }
     return MEASURES[key.measure].compute(sums)
+
+
+def _over_heads(quantities: dict[str, Quantity]) -> dict[str, Quantity]:
+    """The mean over the heads of each layer, of those that have a value.
+
+    Under a rule with a threshold of its own a head has as many high pairs as it happens to; added
+    up, a layer would be that of the heads with most.
+    """
+    return {
+        name: Quantity(
+            _mean(quantity.value),
+            None if quantity.chance is None else _mean(quantity.chance),
+        )
+        for name, quantity in quantities.items()
+    }
+
+
+def _mean(values: Values) -> Values:
+    known = np.isfinite(values)
+    summed = np.where(known, values, 0.0).sum(axis=2, keepdims=True)
+    return ratio(summed, known.sum(axis=2, keepdims=True))
 
 
 def estimate(quantity: Quantity) -> Estimate:

@@ -1,24 +1,24 @@
 """Run a model over a batch of units and hand the measures what every layer showed.
 
-A *mode* is the real thing or one of the nulls, all through the same code: `shuffle` reads the
-tokens in random order, `random` is the same architecture with random weights, `uniform` replaces
-attention by an even one (z = mean v), `identity` by none at all (z = v).
+A *mode* (see `modes`) is the real thing or one of the nulls, all through the same code: another
+order of the tokens, other weights, another attention.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from headscope.capture import HeadOutputs, capture, silence
-from headscope.errors import CannotObserve
-from headscope.measures import anchor, noise, repetition, size
-from headscope.measures.seen import SeenAttention, SeenPairs, Values
-from headscope.models import LoadedModel, load_model
+from headscope.attention.statistics import AttentionStatistics, start_attention_statistics
+from headscope.capture import HeadOutputs
+from headscope.compute.underway import done
+from headscope.measures import anchor, noise, repetition
+from headscope.measures.base import ObservedAttention, ObservedPairs, Values
+from headscope.observed import ObservedModel
 from headscope.pairs import (
     PairStatistics,
     Peak,
@@ -27,27 +27,25 @@ from headscope.pairs import (
     TokenBatch,
     start_for_settings,
 )
-from headscope.pairs.attention import AttentionStatistics, start_attention_statistics
-from headscope.pairs.later import done
-from headscope.pairs.tokens import Reading, Special
+from headscope.pairs.tokens import SimilarityReading, Special
+from headscope.pairs.vector_statistics import Members, start_vector_statistics
 from headscope.pairs.vectors import read_vectors
 from headscope.sample import sample_text
-from headscope.scope import Scope
-from headscope.study.units import Unit, read_units, shuffled
+from headscope.study.modes import OF_VALUES, Mode, null_of
+from headscope.study.nulls import other_model
 from headscope.text import TokenClass
+from headscope.units import Padding, Unit, read_units, shuffled
 
-Mode: TypeAlias = Literal["real", "shuffle", "random", "uniform", "identity"]
-NULLS: tuple[Mode, ...] = ("shuffle", "random", "uniform", "identity")
 CLASSES = len(TokenClass)
 EXAMPLES = 32  # pairs to choose examples from, where a rule does not say how many are high
 AGREEMENT = 1e-3  # largest difference of attention mass, computed again, from the model's own
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class SimilarityKind:
     """How similarities are read: which reading, and whether special tokens take part."""
 
-    reading: Reading = "raw"
+    reading: SimilarityReading = "raw"
     special: Special = "kept"
 
 
@@ -55,58 +53,58 @@ class Observer:
     """A model, and what is to be seen of it."""
 
     def __init__(
-        self, scope: Scope, kinds: Sequence[Kind], rules: Sequence[Rule], seed: int, nulls: bool
+        self,
+        scope: ObservedModel,
+        kinds: Sequence[SimilarityKind],
+        rules: Sequence[Rule],
+        seed: int,
+        padding: Padding = Padding(),  # noqa: B008 - it is frozen
     ):
         self.scope, self.kinds, self.rules, self.seed = scope, kinds, rules, seed
+        self.padding = padding
         self.settings = tuple(dict.fromkeys(kind.special for kind in kinds))
-        self.causal = scope.shape.stack == "decoder"
-        self._twin: LoadedModel | None = None
-        if nulls and scope.shape.seam == "projection":
-            raise CannotObserve(
-                f"The values of {scope.shape.family} are out of sight, so --null uniform and "
-                "identity cannot be made. shuffle and random can."
-            )
+        self.causal = scope.shape.causal
+        self._others: tuple[Mode, ObservedModel] | None = None
         self.no_focus = self._why_no_focus()
 
     def see(
         self, units: Sequence[Unit], mode: Mode, *, listed: bool = False
-    ) -> tuple[SeenAttention | None, list[SeenPairs]]:
+    ) -> tuple[ObservedAttention | None, list[ObservedPairs]]:
         """What some units show in one mode: attention, and pairs for every kind and rule.
 
         listed: with the high pairs of the first rule one by one.
         """
-        loaded = self.twin if mode == "random" else self.scope.loaded
-        one = _Pass(self, loaded, units, mode, listed)
-        self._run(loaded, one.units, one.observe)
+        model = self._model(mode)
+        one = _Pass(self, model, units, mode, listed)
+        self._run(model, one.units, one.observe)
         return one.shown()
 
-    @property
-    def twin(self) -> LoadedModel:
-        """The same architecture with random weights."""
-        if self._twin is None:
-            model = self.scope.model
-            with torch.random.fork_rng():
-                torch.manual_seed(self.seed)
-                fresh: Any = type(model)(model.config)
-                fresh = fresh.to(model.device, model.dtype)
-            self._twin = load_model(fresh, self.scope.tokenizer)
-        return self._twin
+    def cannot(self, mode: Mode) -> str | None:
+        """Why a mode cannot be run; None where it can."""
+        if mode in OF_VALUES and not self.scope.shape.own.weighs:
+            return f"the values of {self.scope.shape.family} are out of sight"
+        return None
+
+    def _model(self, mode: Mode) -> ObservedModel:
+        """The model of a mode; of other models one is kept at a time."""
+        if null_of(mode) not in ("random", "permuted"):
+            return self.scope
+        if self._others is None or self._others[0] != mode:
+            self._others = (mode, other_model(self.scope, mode, self.seed))
+        return self._others[1]
 
     def _run(
-        self, loaded: LoadedModel, units: Sequence[Unit], observe: Callable[[HeadOutputs], None]
+        self, model: ObservedModel, units: Sequence[Unit], observe: Callable[[HeadOutputs], None]
     ) -> None:
         lengths = [len(unit) for unit in units]
-        padding = self.scope.tokenizer.pad_token_id or 0
-        ids = torch.from_numpy(_padded([u.tokens.ids for u in units], max(lengths), padding))
-        inputs = {"input_ids": ids.to(loaded.model.device)}
-        if min(lengths) < max(lengths):
-            there = _padded([np.ones(n, np.int64) for n in lengths], max(lengths), 0)
-            inputs["attention_mask"] = torch.from_numpy(there).to(loaded.model.device)
-        heads = [(layer - 1, head - 1) for layer, head in self.scope.silenced]
-        change = silence(heads, loaded.shape.stack) if heads else None
-        # Not inference_mode: the pair statistics work in threads of their own.
-        with torch.no_grad(), capture(loaded.backbone, observe, change=change):
-            loaded.backbone(**inputs)
+        size = self.padding.length(max(lengths))
+        token = self.scope.tokenizer.pad_token_id or 0
+        ids = torch.from_numpy(_padded([u.tokens.ids for u in units], size, token))
+        mask = None
+        if min(lengths) < size:
+            there = _padded([np.ones(n, np.int64) for n in lengths], size, 0)
+            mask = torch.from_numpy(there)
+        model.observe_batch(ids, mask, observe)
 
     def attention(
         self,
@@ -142,6 +140,8 @@ class Observer:
         """
         if self.scope.shape.seam == "projection":
             return f"the queries and keys of {self.scope.shape.family} are out of sight"
+        if not self.scope.shape.own.weighs:
+            return f"{self.scope.shape.family} attends to other positions than those of a text"
         from headscope.corpus import Document
 
         window = min(self.scope.shape.window or 64, 64)
@@ -152,12 +152,11 @@ class Observer:
         off = [0.0]
 
         def observe(outputs: HeadOutputs) -> None:
-            if outputs.site.stack == self.scope.shape.stack:
-                own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
-                again = self.attention(outputs, batch, _classes(units), "real")().mass[0].sum(1)
-                off.append(float(np.abs(own - again).max()) / len(units[0]))
+            own = outputs.weigh(columns)[0].double().sum(1).cpu().numpy()  # (heads, classes)
+            again = self.attention(outputs, batch, _classes(units), "real")().mass[0].sum(1)
+            off.append(float(np.abs(own - again).max()) / len(units[0]))
 
-        self._run(self.scope.loaded, units, observe)
+        self._run(self.scope, units, observe)
         if max(off) <= AGREEMENT * (1 if self.scope.model.dtype == torch.float32 else 10):
             return None
         return (
@@ -172,40 +171,40 @@ class _Pass:
     def __init__(
         self,
         observer: Observer,
-        loaded: LoadedModel,
+        model: ObservedModel,
         units: Sequence[Unit],
         mode: Mode,
         listed: bool,
     ):
-        self.by, self.loaded, self.mode = observer, loaded, mode
+        self.by, self.model, self.mode = observer, model, mode
         shuffle = mode == "shuffle"
         self.units = [shuffled(unit, observer.seed) for unit in units] if shuffle else units
-        marks, types = [u.marks for u in self.units], [anchor.types_of(u) for u in self.units]
-        self.batch = TokenBatch(marks, types)
+        types = [anchor.types_of(unit, observer.seed) for unit in self.units]
+        self.batch = TokenBatch([unit.marks for unit in self.units], types)
         self.classes = _classes(self.units)
         self.top = _highest(observer.rules[0], self.batch) if listed else 0
         self.attention: list[AttentionStatistics] = []
-        self.pairs: dict[Kind, list[PairStatistics]] = {kind: [] for kind in observer.kinds}
+        self.pairs: dict[SimilarityKind, list[PairStatistics]] = {
+            kind: [] for kind in observer.kinds
+        }
         self.vectors: list[list[dict[str, Tensor]]] = []  # by layer and setting of special tokens
-        self.detection: dict[Kind, list[Tensor]] = {kind: [] for kind in observer.kinds}
-        self.clustered: dict[tuple[Kind, int], list[Values]] = {}  # by number of the rule
+        self.detection: dict[SimilarityKind, list[Tensor]] = {kind: [] for kind in observer.kinds}
+        self.clustered: dict[tuple[SimilarityKind, int], list[Values]] = {}  # by number of the rule
         self._waiting: list[Callable[[], None]] = []
         self._known: dict[torch.device, _TokensThere] = {}
 
     def observe(self, outputs: HeadOutputs) -> None:
         """Start all statistics of a layer, and take those of the layer before."""
-        if outputs.site.stack != self.loaded.shape.stack:
-            return
         by, name = self.by, f"{outputs.site.layer + 1}"
         z = _head_vectors(outputs, self.mode, self.batch.lengths, by.causal)
         z = z if z.is_cuda else z.contiguous()
         if z.device not in self._known:
-            self._known[z.device] = _TokensThere(self.units, self.batch, by, z.device)
+            self._known[z.device] = _TokensThere(self.units, self.batch, by, z)
         there = self._known[z.device]
         attention = None
         if by.no_focus is None:
             attention = by.attention(outputs, self.batch, self.classes, self.mode, name)
-        pairs: dict[Kind, Callable[[], PairStatistics]] = {}
+        pairs: dict[SimilarityKind, Callable[[], PairStatistics]] = {}
         for reading in dict.fromkeys(kind.reading for kind in by.kinds):
             kinds = [kind for kind in by.kinds if kind.reading == reading]
             settings = [kind.special for kind in kinds]
@@ -213,11 +212,11 @@ class _Pass:
                 z, self.batch, by.rules, settings, reading=reading, top=self.top, layer=name
             )
             pairs |= dict(zip(kinds, started, strict=True))
-        vectors = size.start_vector_statistics(z, there.members)
-        detected: dict[Kind, Tensor] = {}
+        vectors = start_vector_statistics(z, there.members)
+        detected: dict[SimilarityKind, Tensor] = {}
         for kind in by.kinds:
             # Special tokens are in no couple; they only move the mean that is taken away.
-            like = kind if kind.reading == "centred" else Kind(kind.reading)
+            like = kind if kind.reading == "centred" else SimilarityKind(kind.reading)
             if like not in detected:
                 detected[like] = _detected(z, like, there.kept[kind.special], there.couples)
             self.detection[kind].append(detected[like])
@@ -230,7 +229,7 @@ class _Pass:
         self,
         z: Tensor,
         attention: Callable[[], AttentionStatistics] | None,
-        pairs: dict[Kind, Callable[[], PairStatistics]],
+        pairs: dict[SimilarityKind, Callable[[], PairStatistics]],
         vectors: Callable[[], list[dict[str, Tensor]]],
     ) -> None:
         self.vectors.append(vectors())
@@ -243,13 +242,13 @@ class _Pass:
                     clustered = _clustered(z, kind, self.batch, high.threshold)
                     self.clustered.setdefault((kind, rule), []).append(clustered)
 
-    def shown(self) -> tuple[SeenAttention | None, list[SeenPairs]]:
+    def shown(self) -> tuple[ObservedAttention | None, list[ObservedPairs]]:
         """Everything, as the measures take it."""
         for rest in self._waiting:
             rest()
         by, attention = self.by, None
         if by.no_focus is None:
-            attention = SeenAttention(self.units, self.attention, by.causal)
+            attention = ObservedAttention(self.units, self.attention, by.causal)
         vectors = {
             special: {
                 name: _on_host([layer[number][name] for layer in self.vectors])
@@ -258,7 +257,7 @@ class _Pass:
             for number, special in enumerate(by.settings)
         }
         return attention, [
-            SeenPairs(
+            ObservedPairs(
                 self.units,
                 self.batch,
                 self.pairs[kind],
@@ -276,14 +275,12 @@ class _Pass:
 class _TokensThere:
     """What the statistics of vectors need to know of the tokens of a batch, on a device."""
 
-    def __init__(
-        self, units: Sequence[Unit], batch: TokenBatch, by: Observer, device: torch.device
-    ):
-        longest = max(len(unit) for unit in units)
-        kept = [_padded(batch.kept(special), longest, False) for special in by.settings]
+    def __init__(self, units: Sequence[Unit], batch: TokenBatch, by: Observer, z: Tensor):
+        device = z.device
+        kept = [_padded(batch.kept(special), z.shape[2], False) for special in by.settings]
         masks = [torch.from_numpy(mask).to(device) for mask in kept]
         couples = np.stack([repetition.couples(unit, by.seed) for unit in units])
-        self.members = size.Members.of(kept, device)
+        self.members = Members.of(kept, device)
         self.kept = dict(zip(by.settings, masks, strict=True))
         self.couples = torch.from_numpy(couples).to(device)
 
@@ -295,7 +292,7 @@ def _highest(rule: Rule, batch: TokenBatch) -> int:
     return min(rule.number(pairs) if isinstance(rule, Quantile) else EXAMPLES, pairs)
 
 
-def _detected(z: Tensor, kind: Kind, members: Tensor, places: Tensor) -> Tensor:
+def _detected(z: Tensor, kind: SimilarityKind, members: Tensor, places: Tensor) -> Tensor:
     """How well similarity detects repeated words, under a reading."""
     read = z.float()
     if kind.reading != "raw":
@@ -309,7 +306,7 @@ def _on_host(layers: Sequence[Tensor]) -> Values:
     return found
 
 
-def _clustered(z: Tensor, kind: Kind, batch: TokenBatch, threshold: Values) -> Values:
+def _clustered(z: Tensor, kind: SimilarityKind, batch: TokenBatch, threshold: Values) -> Values:
     """High pairs inside clusters (texts, heads), where a rule has one threshold a head."""
     found = np.zeros(threshold.shape)
     for text, kept in enumerate(batch.kept(kind.special)):

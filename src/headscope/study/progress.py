@@ -1,14 +1,13 @@
-"""How a running study shows where it is: a bar for people, JSON for programs, or nothing."""
+"""How a running study shows where it is: a bar, lines of words or of JSON, or nothing."""
 
-import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from headscope.corpus import PACKED, Corpus, Skipped
-from headscope.study.units import Unit
+from headscope.terminal import say, say_json
+from headscope.units import Unit
 
 
 class Progress(Protocol):
@@ -26,6 +25,10 @@ class Progress(Protocol):
         """Say that something could not be read."""
         ...
 
+    def stopping(self) -> None:
+        """Say that Ctrl-C was heard."""
+        ...
+
     def __enter__(self) -> Any: ...
 
     def __exit__(self, *error: object) -> None: ...
@@ -41,6 +44,9 @@ class Quiet:
         """Do nothing."""
 
     def skipped(self, what: Skipped) -> None:
+        """Do nothing."""
+
+    def stopping(self) -> None:
         """Do nothing."""
 
     def __enter__(self) -> "Quiet":
@@ -71,7 +77,11 @@ class JsonLines(Quiet):
     def skipped(self, what: Skipped) -> None:
         """Speak of a failure."""
         said = {"skipped": what.source, "line": what.line, "reason": what.reason}
-        print(json.dumps(said, ensure_ascii=False), file=sys.stderr, flush=True)
+        say_json(said)
+
+    def stopping(self) -> None:
+        """Speak of Ctrl-C."""
+        say_json({"stopping": True})
 
     def __exit__(self, *error: object) -> None:
         self._say()
@@ -83,11 +93,42 @@ class JsonLines(Quiet):
         said = {
             "documents": self.share.documents,
             "tokens": self.tokens,
+            "done": None if self.share.total is None else min(self.share.part, 1.0),
             "tokens_per_second": round((self.tokens - self.first) / max(seconds, 1e-9), 1),
             "seconds": round(seconds, 1),
             "seconds_left": None if left is None else round(left, 1),
         }
-        print(json.dumps(said), file=sys.stderr, flush=True)
+        say_json(said)
+
+    def _speed(self) -> str:
+        """How far it is, how fast, and how long it will take, in words."""
+        seconds = max(self.said - self.begun, 1e-9)
+        speed = (self.tokens - self.first) / seconds
+        said = f"{self.share.documents:,} documents, {speed:,.0f} tokens/s"
+        left = self.share.seconds_left(seconds)
+        return said if left is None else f"{said}, {int(left) // 60}:{int(left) % 60:02d} left"
+
+
+STOPPING = "Stopping after this batch, and saving. Ctrl-C again stops at once."
+
+
+class Lines(JsonLines):
+    """The same in words, a line every ten seconds: for a log."""
+
+    every = 10.0
+
+    def skipped(self, what: Skipped) -> None:
+        """Say what failed."""
+        say(f"skipped {what}")
+
+    def stopping(self) -> None:
+        """Say what happens now."""
+        say(STOPPING)
+
+    def _say(self) -> None:
+        self.said = time.monotonic()
+        done = "" if self.share.total is None else f"{min(self.share.part, 1.0):.0%}, "
+        say(f"{done}{self._speed()}")
 
 
 class Bar(JsonLines):
@@ -99,9 +140,10 @@ class Bar(JsonLines):
         """Draw the bar."""
         super().start(corpus, documents, tokens)
         from rich import progress as bars
-        from rich.console import Console
 
-        self.console = Console(stderr=True)
+        from headscope.terminal import Terminal
+
+        self.console = Terminal(stderr=True)
         self.bar = bars.Progress(
             bars.TextColumn("{task.description}"),
             bars.BarColumn(),
@@ -115,6 +157,10 @@ class Bar(JsonLines):
         """Print a failure above the bar."""
         self.console.print(f"skipped {what}", style="yellow", markup=False, soft_wrap=True)
 
+    def stopping(self) -> None:
+        """Print above the bar what happens now."""
+        self.console.print(STOPPING, style="yellow")
+
     def __enter__(self) -> "Bar":
         self.bar.__enter__()
         return self
@@ -125,13 +171,7 @@ class Bar(JsonLines):
 
     def _say(self) -> None:
         self.said = time.monotonic()
-        seconds = max(self.said - self.begun, 1e-9)
-        speed = (self.tokens - self.first) / seconds
-        left = self.share.seconds_left(seconds)
-        said = f"{self.share.documents:,} documents, {speed:,.0f} tokens/s"
-        if left is not None:
-            said += f", {int(left) // 60}:{int(left) % 60:02d} left"
-        self.bar.update(self.task, completed=self.share.done, said=said)
+        self.bar.update(self.task, completed=self.share.done, said=self._speed())
 
 
 class Share:
@@ -140,15 +180,20 @@ class Share:
     def __init__(self, corpus: Corpus, documents: int):
         self.documents = documents
         self.done = 0.0
-        self.by_document = hasattr(corpus.source, "__len__") and not isinstance(corpus.source, str)
+        self.by_document = corpus.documents is not None
         self.total = self._total(corpus)
 
     def add(self, units: Sequence[Unit]) -> None:
         """Count some units."""
         for unit in units:
-            first = unit.window == 0
+            first = unit.window == unit.part == 0
             self.documents += first
             self.done += first if self.by_document else len(unit.text)
+
+    @property
+    def part(self) -> float:
+        """How much of the rest of the corpus this run has done, from 0 to 1."""
+        return round(self.done / self.total, 4) if self.total else 0.0
 
     def seconds_left(self, seconds: float) -> float | None:
         """How long it will take at this speed; None where nobody knows."""
@@ -158,12 +203,15 @@ class Share:
 
     def _total(self, corpus: Corpus) -> float | None:
         source: Any = corpus.source
-        if self.by_document:
-            return float(len(source)) - self.documents
-        if not isinstance(source, str | Path) or not Path(source).exists():
+        if corpus.documents is not None:
+            return float(corpus.documents) - self.documents
+        if not isinstance(source, str | Path):
             return None
-        path = Path(source)
-        files = [path] if path.is_file() else list(path.rglob(corpus.pattern or "*"))
-        if any(file.suffix in PACKED or file.suffix == ".parquet" for file in files):
+        try:
+            path = Path(source)
+            files = [path] if path.is_file() else list(path.rglob(corpus.files or "*"))
+            if any(file.suffix in PACKED or file.suffix == ".parquet" for file in files):
+                return None
+            return float(sum(file.stat().st_size for file in files if file.is_file())) or None
+        except (OSError, ValueError, NotImplementedError):  # the corpus itself says what is wrong
             return None
-        return float(sum(file.stat().st_size for file in files if file.is_file()))

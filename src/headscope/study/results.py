@@ -1,16 +1,17 @@
 """Every table of a finished study, made from its totals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from headscope.corpus import Skipped
-from headscope.pairs import Rule
-from headscope.study.cards import Card, cards, head_numbers
-from headscope.study.findings import Evidence
-from headscope.study.observe import Kind
+from headscope.study.evidence import Evidence
+from headscope.study.examples import chosen
+from headscope.study.findings import findings_table
+from headscope.study.labels import Label, head_labels, head_numbers
+from headscope.study.parameters import Parameters
 from headscope.study.sums import Totals
 from headscope.study.tables import (
     anchor_types,
@@ -20,7 +21,7 @@ from headscope.study.tables import (
     replicate_table,
     skipped_table,
 )
-from headscope.study.verdicts import findings_table
+from headscope.study.told import told_view
 
 EXAMPLE_COLUMNS = {
     "reading": pa.string(),
@@ -37,16 +38,28 @@ EXAMPLE_COLUMNS = {
     "same_word": pa.bool_(),
     "source": pa.string(),
     "line": pa.int64(),
+    "text": pa.int32(),
+    "first_position": pa.int32(),
+    "second_position": pa.int32(),
+    "shows": pa.string(),
+}
+TEXT_COLUMNS = {
+    "number": pa.int32(),
+    "source": pa.string(),
+    "line": pa.int64(),
+    "window": pa.int32(),
+    "text": pa.string(),
 }
 PARTS = ("_low", "_high", "_chance", "_lift", "_lift_low")
 
 
 def result_tables(
     totals: Totals,
-    kinds: Sequence[Kind],
-    rule: Rule,
+    parameters: Parameters,
+    cannot: Mapping[str, str],
     tokenizer: Any,
     examples: Sequence[dict[str, Any]],
+    kept: Sequence[dict[str, Any]],
     skipped: Sequence[Skipped],
 ) -> dict[str, pa.Table]:
     """All tables, by name."""
@@ -54,33 +67,39 @@ def result_tables(
     tables["replicates"] = replicate_table(totals)
     tables["distances"] = distance_table(totals)
     tables["anchors"] = anchor_types(totals, tokenizer)
-    tables["findings"] = findings_table(totals)
+    told = told_view(parameters)
+    others = [view for view in parameters.views if view != told]
+    modes = ("real", *(mode for mode in parameters.modes if mode not in cannot))
+    tables["findings"] = findings_table(totals, modes, [told, *others], cannot)
     tables["skipped"] = skipped_table(skipped)
     if any(key.mode != "real" for key in totals.sums):
         tables["nulls"] = null_table(totals)
-    tables["examples"] = pa.table(
-        {
-            name: pa.array([row[name] for row in examples], kind)
-            for name, kind in EXAMPLE_COLUMNS.items()
-        }
-    )
-    # A separator is everybody's anchor; labels are told of the words, where they were looked at.
-    told = next((kind for kind in kinds if kind.special == "left_out"), kinds[0])
-    evidence = Evidence(totals, "real", told.reading, told.special, str(rule))
-    made = cards(evidence, tables["anchors"])
+    if parameters.texts:
+        texts = [one | {"number": n} for n, one in enumerate(kept[: parameters.texts], 1)]
+        tables["texts"] = _rows(texts, TEXT_COLUMNS)
+    evidence = Evidence(totals, "real", told)
+    nulls = [Evidence(totals, mode, told) for mode in modes if mode != "real"]
+    made = head_labels(evidence, nulls, tables["anchors"])
+    tables["examples"] = _rows(chosen(examples, made), EXAMPLE_COLUMNS)
     tables["heads"] = _heads_table(evidence, made)
     return tables
 
 
-def _heads_table(evidence: Evidence, made: dict[tuple[int, int], Card]) -> pa.Table:
-    """One row for each head: its card, and the value of every quantity."""
+def _rows(rows: Sequence[dict[str, Any]], columns: dict[str, pa.DataType]) -> pa.Table:
+    return pa.table(
+        {name: pa.array([row[name] for row in rows], kind) for name, kind in columns.items()}
+    )
+
+
+def _heads_table(evidence: Evidence, made: dict[tuple[int, int], list[Label]]) -> pa.Table:
+    """One row for each head: its labels, the strongest first, and the value of every quantity."""
     places = sorted(made)
     columns = {
         "layer": pa.array([layer for layer, _ in places], pa.int32()),
         "head": pa.array([head for _, head in places], pa.int32()),
-        "label": pa.array([made[place].label for place in places]),
-        "strength": pa.array([made[place].strength for place in places]),
-        "evidence": pa.array([made[place].evidence for place in places]),
+        "labels": pa.array([[one.name for one in made[place]] for place in places]),
+        "strengths": pa.array([[one.strength for one in made[place]] for place in places]),
+        "evidence": pa.array([[one.evidence for one in made[place]] for place in places]),
     }
     for name, values in head_numbers(evidence).items():
         if not name.endswith(PARTS):

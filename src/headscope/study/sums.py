@@ -1,36 +1,31 @@
 """The state of a study: named arrays to which every chunk of the corpus adds.
 
 Sums (replicates + 1, layers, heads) hold the data in their first row and the bootstrap replicates
-behind it; profiles and type counts hold the data alone. States of different parts of a corpus merge
-by adding their arrays. Contributions lie on a grid (`measures.seen`), so their sums are exact and
-the same in any order; only lengths and similarities, which have no unit to make a grid of, are
-rounded, and the units of a chunk are therefore added in the order of the corpus.
+behind it; profiles and type counts hold the data alone. What a chunk adds does not depend on where
+or in which batches it was read: contributions lie on a grid (`measures.base`), and products of the
+few that do not are made in two exact parts. Chunks are added in the order of the corpus, and every
+`STRETCH` of them apart from those before, so that somebody else may add up a stretch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headscope.measures import anchor, focus, noise, range, repetition, sentence, size
-from headscope.measures.seen import Measure, SeenAttention, SeenPairs
-from headscope.measures.types import JOINED, TypeCounts, count_types, word_places
-from headscope.study.bootstrap import Values, weights
-from headscope.study.units import Unit
+from headscope.measures import range as ranges
+from headscope.measures.base import AnyMeasure, ObservedAttention, ObservedPairs
+from headscope.measures.registry import ATTENTION_MEASURES, PAIR_MEASURES
+from headscope.measures.type_counts import JOINED, TypeCounts, count_types, word_places
+from headscope.study.ballots import Ballots, elect
+from headscope.study.bootstrap import Group, Values, group_of, weights
+from headscope.units import Unit
 
-PAIR_MEASURES = {
-    name: cast(Measure, module)
-    for name, module in {
-        "size": size,
-        "range": range,
-        "sentence": sentence,
-        "repetition": repetition,
-        "anchor": anchor,
-        "noise": noise,
-    }.items()
-}
-MEASURES = {"focus": cast(Measure, focus), **PAIR_MEASURES}
+REAL_ONLY = ("by_distance", "by_distance_chance")  # large, and of no use beside a null
+WITHOUT_GRID = ("norm", "similarity", "similarity_std")  # of `measures.size`
+STRETCH = 64  # chunks
+ROWS = 1024  # of type counts that are added at once
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,17 +47,73 @@ class Key:
         return cls(*text.split("|"))
 
 
+def key_of(
+    measure: AnyMeasure, mode: str, reading: str = "", special: str = "", rule: str = ""
+) -> Key:
+    """Where the arrays of a measure are, looked at in this way."""
+    ways = {"reading": reading, "special": special, "rule": rule}
+    return Key(mode, measure.name, *(ways[way] if way in measure.keys else "" for way in ways))
+
+
 Arrays = dict[Key, dict[str, Values]]
+
+
+class Counted(NamedTuple):
+    """Type counts without the types that did not occur."""
+
+    there: NDArray[np.int64]  # the types that did
+    ends: NDArray[Any]  # (there, layers, heads)
+    occurrences: NDArray[np.int64]  # (there,)
+    shape: tuple[int, int, int]  # of all types
+
+    @classmethod
+    def of(cls, counts: TypeCounts) -> "Counted":
+        """The same counts, in as few bytes as there may be."""
+        there = np.flatnonzero(counts.occurrences)
+        ends = counts.ends[there]
+        small = ends.max(initial=0) < 2**31
+        ends = ends.astype(np.int32) if small else ends
+        return cls(there, ends, counts.occurrences[there], counts.ends.shape)
+
+    def add_to(self, counts: TypeCounts) -> None:
+        """Add in place, by rows that stay near to the core."""
+        for at in range(0, len(self.there), ROWS):
+            some = slice(at, at + ROWS)
+            counts.ends[self.there[some]] += self.ends[some]
+        counts.occurrences[self.there] += self.occurrences
+
+
+Types = dict[Key, Counted]
 
 
 @dataclass(slots=True, eq=False)
 class Chunked:
-    """Contributions of the units of one chunk (units, layers, heads), in any order of arrival."""
+    """What the units of one chunk show, in whatever batches they arrive."""
 
     units: int
-    arrays: Arrays = field(default_factory=dict)
+    arrays: Arrays = field(default_factory=dict)  # (units, layers, heads)
+    profiles: Arrays = field(default_factory=dict)
+    types: dict[Key, TypeCounts] = field(default_factory=dict)  # without names
+    counted: Types = field(default_factory=dict)  # the same, of a chunk that was read elsewhere
 
-    def put(self, key: Key, places: Sequence[int], arrays: dict[str, Values]) -> None:
+    def see(
+        self,
+        vocabulary: int,
+        mode: str,
+        places: Sequence[int],
+        attention: ObservedAttention | None,
+        pairs: Sequence[ObservedPairs],
+    ) -> None:
+        """Take in what a batch showed in one mode; its units have these places in the chunk."""
+        if attention is not None:
+            for measure in ATTENTION_MEASURES:
+                self._put(key_of(measure, mode), places, measure.update(attention))
+        for seen in pairs:
+            self._see_pairs(mode, places, seen)
+            if mode == "real" and seen.rule == 0:
+                self._see_types(vocabulary, seen)
+
+    def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Values]) -> None:
         """Keep the contributions of the units at some places."""
         held = self.arrays.setdefault(key, {})
         for name, value in arrays.items():
@@ -70,56 +121,22 @@ class Chunked:
                 held[name] = np.zeros((self.units, *value.shape[1:]))
             held[name][list(places)] = value
 
-
-@dataclass(slots=True, eq=False)
-class Totals:
-    """Everything a study has added up."""
-
-    replicates: int
-    seed: int
-    sums: Arrays = field(default_factory=dict)
-    profiles: Arrays = field(default_factory=dict)
-    types: dict[Key, TypeCounts] = field(default_factory=dict)
-
-    def see(
-        self,
-        to: Chunked,
-        vocabulary: int,
-        mode: str,
-        places: Sequence[int],
-        attention: SeenAttention | None,
-        pairs: Sequence[SeenPairs],
-    ) -> None:
-        """Take in what a batch showed in one mode; its units have these places in the chunk."""
-        if attention is not None:
-            self._see_attention(mode, places, attention, to)
-        for seen in pairs:
-            self._see_pairs(mode, places, seen, to)
-            if mode == "real" and seen.rule == 0:
-                self._see_types(vocabulary, seen)
-
-    def _see_attention(
-        self, mode: str, places: Sequence[int], seen: SeenAttention, to: Chunked
-    ) -> None:
-        """Take in the attention of a batch."""
-        to.put(Key(mode, "focus"), places, MEASURES["focus"].update(seen))
-
-    def _see_pairs(self, mode: str, places: Sequence[int], seen: SeenPairs, to: Chunked) -> None:
+    def _see_pairs(self, mode: str, places: Sequence[int], seen: ObservedPairs) -> None:
         """Take in the pairs of a batch under one reading and rule."""
         first = seen.layers[0]
         reading, special, rule = first.reading, first.special, str(first.high[seen.rule].rule)
-        for name, measure in PAIR_MEASURES.items():
-            if name == "size":
-                if seen.rule == 0:
-                    to.put(Key(mode, name, reading, special), places, measure.update(seen))
-            else:
-                to.put(Key(mode, name, reading, special, rule), places, measure.update(seen))
-        key = Key(mode, "range", reading, special, rule)
-        held = self.profiles.setdefault(key, {})
-        for name, added in range.profile(seen).items():
-            held[name] = held[name] + added if name in held else added
+        for measure in PAIR_MEASURES:
+            if seen.rule == 0 or "rule" in measure.keys:
+                key = key_of(measure, mode, reading, special, rule)
+                found = measure.update(seen)
+                if mode != "real":
+                    found = {name: one for name, one in found.items() if name not in REAL_ONLY}
+                self._put(key, places, found)
+        if mode == "real":
+            profile = {name: np.array(value) for name, value in ranges.profile(seen).items()}
+            _add(self.profiles, {Key(mode, "range", reading, special, rule): profile})
 
-    def _see_types(self, vocabulary: int, seen: SeenPairs) -> None:
+    def _see_types(self, vocabulary: int, seen: ObservedPairs) -> None:
         """Count the types of a batch of the real thing."""
         first = seen.layers[0]
         rule = str(first.high[seen.rule].rule)
@@ -134,56 +151,97 @@ class Totals:
         ]
         count_types(seen, *held)
 
+
+@dataclass(slots=True, eq=False)
+class Totals:
+    """Everything a study has added up."""
+
+    replicates: int
+    seed: int
+    sums: Arrays = field(default_factory=dict)  # of the stretch under way, until they settle
+    profiles: Arrays = field(default_factory=dict)
+    types: dict[Key, TypeCounts] = field(default_factory=dict)
+    group: Group = "document"  # what the bootstrap draws
+    stretch: int | None = None  # chunks that are added apart from those before; None: all together
+    chunks: int = 0  # in the stretch under way
+    sums_before: Arrays = field(default_factory=dict)  # of the stretches before it
+    profiles_before: Arrays = field(default_factory=dict)
+
     def close(self, units: Sequence[Unit], chunk: Chunked, vocabulary: int) -> None:
-        """Add a whole chunk, its units in the order of the corpus."""
-        by_document = weights([unit.identity for unit in units], self.seed, self.replicates)
+        """Add a whole chunk, which comes next in the corpus."""
+        if self.chunks == self.stretch:
+            self._end_stretch()
+        by_document = weights(
+            [group_of(unit, self.group) for unit in units], self.seed, self.replicates
+        )
         for key, arrays in chunk.arrays.items():
-            held = self.sums.setdefault(key, {})
-            for name, value in arrays.items():
-                flat = value.reshape(len(units), -1)
-                added = (by_document.T @ flat).reshape(-1, *value.shape[1:])
-                held[name] = held[name] + added if name in held else added
+            added = {name: _weighed(by_document, name, value) for name, value in arrays.items()}
+            _add(self.sums, {key: added})
+        _add(self.profiles, chunk.profiles)
+        self.count({key: Counted.of(one) for key, one in chunk.types.items()})
+        self.count(chunk.counted)
+        self.chunks += 1
+        if not any(key.mode == "real" for key in chunk.arrays):
+            return  # a null: its words were counted with the real thing
         words = [counts for key, counts in self.types.items() if key.measure == "word"]
         for unit in units:
             joined = word_places(unit, vocabulary)[1]
             for counts in words:
                 counts.vote(joined)
 
-    def merged(self, other: "Totals") -> "Totals":
-        """The state of two parts of a corpus together."""
-        return Totals(
-            self.replicates,
-            self.seed,
-            _added(self.sums, other.sums),
-            _added(self.profiles, other.profiles),
-            {
-                key: _counted(self.types.get(key), other.types.get(key))
-                for key in self.types | other.types
-            },
-        )
+    def follow(self, stretch: "Totals", counted: Types, ballots: Ballots) -> None:
+        """Add a stretch that somebody else has added up, and which comes next in the corpus."""
+        self._end_stretch()
+        self.sums, self.profiles, self.chunks = stretch.sums, stretch.profiles, stretch.chunks
+        self.count(counted)
+        for key, counts in self.types.items():
+            if key.measure == "word":
+                elect(counts.names, ballots)
+
+    def settle(self) -> None:
+        """Put all stretches together, when the corpus has come to its end."""
+        self._end_stretch()
+        self.sums, self.sums_before = self.sums_before, {}
+        self.profiles, self.profiles_before = self.profiles_before, {}
+
+    def _end_stretch(self) -> None:
+        _add(self.sums_before, self.sums)
+        _add(self.profiles_before, self.profiles)
+        self.sums, self.profiles, self.chunks = {}, {}, 0
+
+    def count(self, added: Types) -> None:
+        """Add type counts."""
+        for key, counted in added.items():
+            if key not in self.types:
+                self.types[key] = TypeCounts.empty(*counted.shape)
+            counted.add_to(self.types[key])
 
 
-def _added(one: Arrays, other: Arrays) -> Arrays:
-    return {
-        key: {
-            name: one.get(key, {}).get(name, np.zeros(()))
-            + other.get(key, {}).get(name, np.zeros(()))
-            for name in one.get(key, {}) | other.get(key, {})
-        }
-        for key in one | other
-    }
+def _add(to: Arrays, added: Arrays) -> None:
+    """Add in place; what is added belongs to the sums afterwards."""
+    for key, arrays in added.items():
+        held = to.setdefault(key, {})
+        for name, value in arrays.items():
+            if name in held:
+                held[name] += value
+            else:
+                held[name] = np.require(value, requirements="W")
 
 
-def _counted(one: TypeCounts | None, other: TypeCounts | None) -> TypeCounts:
-    if one is None or other is None:
-        found = one or other
-        assert found is not None
-        return found
-    both = TypeCounts(one.ends + other.ends, one.occurrences + other.occurrences, dict(one.names))
-    for place, (word, votes) in other.names.items():
-        name, own = both.names.get(place, (word, 0))
-        if name == word:
-            both.names[place] = (word, own + votes)
-        else:
-            both.names[place] = (name, own - votes) if own >= votes else (word, votes - own)
-    return both
+def _weighed(by_document: Values, name: str, value: Values) -> Values:
+    """Sums over units (replicates + 1, layers, heads), the same however they are multiplied.
+
+    On the grid every product and sum is exact. What has no grid is split in two parts that have
+    one, relative to a head's largest value in the chunk, since a product of matrices rounds by
+    their shape, by the number of threads and by the processor.
+    """
+    flat = value.reshape(len(value), -1)
+    if name not in WITHOUT_GRID:
+        found = by_document.T @ flat
+    else:
+        largest = 2.0 ** np.ceil(np.log2(np.maximum(np.abs(flat).max(axis=0), 1e-200)))
+        coarse, fine = largest * 2.0**-26, largest * 2.0**-60
+        upper = np.round(flat / coarse) * coarse
+        lower = np.round((flat - upper) / fine) * fine
+        found = by_document.T @ upper + by_document.T @ lower
+    return found.reshape(-1, *value.shape[1:])

@@ -10,17 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from headscope.corpus import Skipped
-from headscope.measures.seen import Values, ratio
-from headscope.measures.types import TypeCounts
+from headscope.measures.base import Values, ratio
+from headscope.measures.type_counts import TypeCounts
 from headscope.pairs.distances import LOWER_DISTANCES, UPPER_DISTANCES
 from headscope.study.bootstrap import interval
 from headscope.study.estimates import LEVELS, difference, estimate, quantities
+from headscope.study.evidence import alone, number_of_groups
 from headscope.study.sums import Key, Totals
 
+POOLED = ("layer", "model")  # levels of nulls: another model has no head to be held against
 ANCHORS = 10  # types listed for each head
 WHOSE = {"mode": pa.string(), "reading": pa.string(), "special": pa.string(), "rule": pa.string()}
 WHERE = {"level": pa.string(), "layer": pa.int32(), "head": pa.int32(), "quantity": pa.string()}
 NUMBERS = ("value", "error", "low", "high", "chance", "lift", "lift_low", "lift_high")
+UNSURE = {"error", "low", "high", "lift_low", "lift_high", "ratio_low", "ratio_high"}
 
 Columns = dict[str, list[Any]]
 
@@ -31,12 +34,13 @@ def measure_tables(totals: Totals) -> dict[str, pa.Table]:
     columns: dict[str, Columns] = {}
     for key in sorted(totals.sums):
         table = columns.setdefault(key.measure, {name: [] for name in (*WHOSE, *WHERE, *numbers)})
-        for level in LEVELS:
+        for level in LEVELS if key.mode == "real" else POOLED:
             for name, quantity in quantities(totals, key, level).items():
                 found = estimate(quantity)
                 values = {number: getattr(found, number) for number in NUMBERS}
                 _extend(table, key, level, name, values)
-    return {name: _table(table, WHOSE | WHERE | numbers) for name, table in columns.items()}
+    kinds = WHOSE | WHERE | numbers
+    return {name: _sure(_table(table, kinds), totals) for name, table in columns.items()}
 
 
 def replicate_table(totals: Totals) -> pa.Table:
@@ -62,7 +66,7 @@ def replicate_table(totals: Totals) -> pa.Table:
 
 
 def null_table(totals: Totals) -> pa.Table:
-    """Every quantity of the real thing beside that of each null, with their difference."""
+    """Every quantity of a layer, and of the model, beside that of each null."""
     numbers = ("value", "null", "difference", "low", "high")
     kinds = {"measure": pa.string(), **WHOSE, **WHERE, **dict.fromkeys(numbers, pa.float64())}
     table: Columns = {name: [] for name in kinds}
@@ -70,15 +74,15 @@ def null_table(totals: Totals) -> pa.Table:
         if key.mode == "real":
             continue
         real = Key("real", key.measure, key.reading, key.special, key.rule)
-        for level in LEVELS:
+        for level in POOLED:
             own, null = quantities(totals, real, level), quantities(totals, key, level)
-            for name in own:
+            for name in null:
                 apart, low, high = difference(own[name], null[name])
                 found = (own[name].value[0], null[name].value[0], apart, low, high)
                 before = len(table["mode"])
                 _extend(table, key, level, name, dict(zip(numbers, found, strict=True)))
                 table["measure"] += [key.measure] * (len(table["mode"]) - before)
-    return _table(table, kinds)
+    return _sure(_table(table, kinds), totals)
 
 
 def distance_table(totals: Totals) -> pa.Table:
@@ -120,7 +124,7 @@ def distance_table(totals: Totals) -> pa.Table:
                 ("similarity", mean),
             ):
                 table[name] += values.tolist()
-    return _table(table, kinds)
+    return _sure(_table(table, kinds), totals)
 
 
 def anchor_types(totals: Totals, tokenizer: Any) -> pa.Table:
@@ -206,6 +210,16 @@ def _extend(
             table[name] += numbers[name].ravel().tolist()
         elif name in NUMBERS:
             table[name] += [None] * rows
+
+
+def _sure(table: pa.Table, totals: Totals) -> pa.Table:
+    """Without intervals where there is one group: in every replicate it has the same ratios."""
+    if not alone(number_of_groups(totals, "real")):
+        return table
+    for name in UNSURE & set(table.column_names):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.nulls(len(table), pa.float64()))
+    return table
 
 
 def _table(columns: Columns, kinds: dict[str, pa.DataType]) -> pa.Table:

@@ -4,25 +4,25 @@ The modules import each other by bare names ("headscope/dom.js"), which an impor
 the server's own files, or, in a self-contained page, to data: addresses that hold the very same
 bytes. The worker's files are classic scripts, which are made to stand one after the other. Nothing
 in the page is JavaScript put together from strings, and the text of a reading and the words of a
-study enter it only as base64: none of them is ever parsed as HTML.
+study enter it only as base64: none of them is ever parsed as HTML. `headscope.markup` writes it.
 """
 
 import base64
-import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from headscope.markup import Element, as_json, content_policy, h, page, script, style
+from headscope.placed import PlacedReading
 from headscope.viewer.packed import label, packed
 
 if TYPE_CHECKING:
     from headscope.reading import Reading
-    from headscope.store import Study
+    from headscope.study.folder import Study
 
-WORKER_PARTS = ("similarity.js", "pairs.js", "paint.js", "answer.js")
+WORKER_PARTS = ("similarity.js", "pairs.js", "communities.js", "paint.js", "answer.js")
 BLOCK = 2**20  # characters of base64 in one block: a parser takes many small ones more smoothly
 
 
@@ -55,7 +55,7 @@ def assets() -> Assets:
 
 
 def saved_page(
-    reading: "Reading | None",
+    reading: "Reading | PlacedReading | None",
     study: "Study | None" = None,
     *,
     missing: str = "",
@@ -69,90 +69,67 @@ def saved_page(
         f"headscope/{name}": f"data:text/javascript;base64,{_base64(code)}"
         for name, code in assets().modules.items()
     }
-    mapped = json.dumps({"imports": imports})
-    names, blocks = list[str](), list[str]()
+    names, blocks = list[str](), list[Element]()
+    pictures = "blob: data:" if isinstance(reading, PlacedReading) else "blob:"
     if study is not None:
         from headscope.viewer.studied import packed_study
 
-        told = packed_study(study, missing)
+        text = None if isinstance(reading, PlacedReading) else reading
+        told = packed_study(study, missing, saved=text)
         names.append(f"{told['model']['name']} on {told['corpus']['name']}")
         blocks += _blocks("headscope-study", json.dumps(told, allow_nan=False).encode())
     if reading is not None:
         names = names or [label(reading.scope.shape.name)]
         blocks += _blocks("headscope-data", packed(reading))
-    policy = (
-        f"default-src 'none'; script-src data: {_allowed(mapped)}; "
-        f"style-src {_allowed(assets().style)}; worker-src blob:; img-src blob: data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return _page(
-        title=f"headscope: {' '.join(names)}",
-        head=[
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
-            f"<style>{assets().style}</style>",
-            f'<script type="importmap">{mapped}</script>',
-        ],
-        body=[
+    return page(
+        f"headscope: {' '.join(names)}",
+        [style(assets().style), script(as_json({"imports": imports}), "importmap")],
+        [
+            *_frame(),
             *blocks,
-            f'<script type="module" src="{imports["headscope/boot.js"]}"></script>',
+            script("", "module", src=imports["headscope/boot.js"]),
         ],
-        notebook=notebook,
+        attributes={"data-notebook": notebook} if notebook else {},
+        # A picture that was read stands in the page's own data, as an address that holds it.
+        policy={"worker-src": "blob:", "img-src": pictures},
     )
-
-
-def _blocks(kind: str, content: bytes) -> list[str]:
-    """Bytes as base64 in scripts that are not run."""
-    text = base64.b64encode(content).decode()
-    return [
-        f'<script type="application/octet-stream" class="{kind}">{text[at : at + BLOCK]}</script>'
-        for at in range(0, len(text), BLOCK)
-    ]
 
 
 def server_page() -> tuple[str, str]:
     """The page that the server hands out, and its Content-Security-Policy."""
-    mapped = json.dumps({"imports": {"headscope/": "/static/"}})
-    page = _page(
-        title="headscope",
-        head=[
-            '<link rel="stylesheet" href="/static/style.css">',
-            f'<script type="importmap">{mapped}</script>',
-        ],
-        body=['<script type="module" src="/static/boot.js"></script>'],
-    )
-    policy = (
-        f"default-src 'none'; script-src 'self' {_allowed(mapped)}; style-src 'self'; "
-        "worker-src blob:; img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    )
-    return page, policy
+    head = [
+        h("link", {"rel": "stylesheet", "href": "/static/style.css"}),
+        script(as_json({"imports": {"headscope/": "/static/"}}), "importmap"),
+    ]
+    body = [*_frame(), script("", "module", src="/static/boot.js")]
+    policy = {
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "worker-src": "blob:",
+        "img-src": "'self' blob:",
+        "connect-src": "'self'",
+    }
+    sent = content_policy([head, body], {**policy, "frame-ancestors": "'none'"})
+    return page("headscope", head, body, policy=policy), sent
 
 
-def _page(title: str, head: list[str], body: list[str], notebook: str = "") -> str:
-    worker = f'<script type="text/plain" id="headscope-worker">{_base64(assets().worker)}</script>'
-    mark = f' data-notebook="{escape(notebook)}"' if notebook else ""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            f'<html lang="en"{mark}>',
-            '<meta charset="utf-8">',
-            f"<title>{escape(title)}</title>",
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<link rel="icon" href="data:,">',
-            *head,
-            '<div id="headscope"><noscript>This page needs JavaScript.</noscript></div>',
-            worker,
-            *body,
-            "</html>",
-            "",
-        ]
-    )
+def _frame() -> list[Element]:
+    """Where the viewer is put, and its worker."""
+    waiting = h("noscript", None, "This page needs JavaScript.")
+    return [
+        h("div", {"id": "headscope"}, waiting),
+        script(_base64(assets().worker), "text/plain", id="headscope-worker"),
+    ]
+
+
+def _blocks(kind: str, content: bytes) -> list[Element]:
+    """Bytes as base64 in scripts that are not run."""
+    text = base64.b64encode(content).decode()
+    return [
+        script(text[at : at + BLOCK], "application/octet-stream", **{"class": kind})
+        for at in range(0, len(text), BLOCK)
+    ]
 
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-def _allowed(text: str) -> str:
-    """A part of the page, by its hash, for a Content-Security-Policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

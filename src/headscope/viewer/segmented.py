@@ -28,13 +28,13 @@ def packed_segments(reading: "Reading") -> dict[str, Any]:
     cuts = [why.cuts for why in ways]
     return {
         "made_from": segmenter.made_from,
-        "penalty": segmenter.penalty,
         "granularities": GRANULARITIES,
         "starts": _first_tokens(reading, found[0]),
         "way": [cuts.index(why.cuts) for why in found],
         "ways": [
             {
                 "cuts": why.cuts,
+                "price": round(why.price, 4),
                 "scores": why.scores.round(4).tolist(),
                 "heads": [
                     [layer, head, round(share, 4)] for layer, head, share in why.heads[:TOLD_HEADS]
@@ -43,6 +43,7 @@ def packed_segments(reading: "Reading") -> dict[str, Any]:
             for why in ways
         ],
         "learned": found[0].start.round(4).tolist(),
+        "layout": _layout(found[0]),
         "kernel": _kernel(found[0]),
     }
 
@@ -54,6 +55,12 @@ def _first_tokens(reading: "Reading", why: "Explanation") -> list[int]:
     places = np.searchsorted(ends, [start for start, _ in why.spans], side="right")
     found: list[int] = own[np.minimum(places, len(own) - 1)].tolist()
     return found
+
+
+def _layout(why: "Explanation") -> list[float | None]:
+    """What the layout adds to the worth of a boundary before each unit; None where none may be."""
+    layout = np.zeros(len(why.spans)) if why.layout is None else why.layout
+    return [None if np.isneginf(worth) else round(float(worth), 4) for worth in layout]
 
 
 def _kernel(why: "Explanation") -> list[int] | None:

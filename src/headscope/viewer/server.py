@@ -18,36 +18,39 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from headscope.errors import CannotRead, HeadscopeError
+from headscope.errors import CannotRead, HeadscopeError, Refused
 from headscope.text import tokenize
-from headscope.viewer.guard import Guard
-from headscope.viewer.packed import MOST_TOKENS, label, packed, packed_attention, packed_focus
+from headscope.viewer.guard import Guard, Key
+from headscope.viewer.packed import (
+    MOST_TOKENS,
+    label,
+    packed,
+    packed_attention,
+    packed_focus,
+    packed_writes,
+)
 from headscope.viewer.page import assets, server_page
 from headscope.viewer.segmented import packed_segments
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from headscope.reading import Reading
     from headscope.scope import Scope
 
 MOST_BODY = 2**20  # bytes of a request
+BODY_SECONDS = 30.0  # for all of them
 KEPT_READINGS = 4  # per model: attention is asked about a text that has just been read
 
 Answer = TypeVar("Answer")
 
 
-class Refused(Exception):  # noqa: N818 - reads as a sentence
-    """A request that is not answered, with its status and what to do."""
-
-    def __init__(self, status: int, message: str):
-        super().__init__(message)
-        self.status = status
-
-
-class Desk:
+class ModelThread:
     """One model, one thread: what is asked of it is done in turn, away from the event loop.
 
     The thread is a daemon, so that Ctrl-C need not wait for a forward pass.
@@ -113,14 +116,16 @@ def make_app(
     scopes: Mapping[str, "Scope"],
     text: str,
     port: int,
+    key: Key,
     study: Mapping[str, Any] | None = None,
     most_tokens: int = MOST_TOKENS,
+    debug: bool = False,
 ) -> Starlette:
     """The application: `scopes` by the name a person chooses, `text` what is shown first.
 
     `study` is one packed for the viewer, of the first of the models.
     """
-    desks = {name: Desk(scope, most_tokens) for name, scope in scopes.items()}
+    workers = {name: ModelThread(scope, most_tokens) for name, scope in scopes.items()}
     page, policy = server_page()
     found = assets()
     static = {
@@ -140,29 +145,38 @@ def make_app(
 
     async def session(_: Request) -> Response:
         return JSONResponse(
-            {"models": list(desks), "text": text, "most_tokens": most_tokens, "study": study}
+            {"models": list(workers), "text": text, "most_tokens": most_tokens, "study": study}
         )
 
     async def read(request: Request) -> Response:
         asked = await _body(request)
-        desk, wanted = _desk(desks, asked), _text(asked)
-        return _bytes(await desk.do(lambda: packed(desk.read(wanted), whole=False)))
+        worker, wanted = _worker(workers, asked), _text(asked)
+        return _bytes(await worker.do(lambda: packed(worker.read(wanted), whole=False)))
 
     async def focus(request: Request) -> Response:
         asked = await _body(request)
-        desk, wanted = _desk(desks, asked), _text(asked)
-        return JSONResponse({"focus": await desk.do(lambda: packed_focus(desk.read(wanted)))})
+        worker, wanted = _worker(workers, asked), _text(asked)
+        return JSONResponse({"focus": await worker.do(lambda: packed_focus(worker.read(wanted)))})
 
     async def segments(request: Request) -> Response:
         asked = await _body(request)
-        desk, wanted = _desk(desks, asked), _text(asked)
-        return JSONResponse(await desk.do(lambda: packed_segments(desk.read(wanted))))
+        worker, wanted = _worker(workers, asked), _text(asked)
+        return JSONResponse(await worker.do(lambda: packed_segments(worker.read(wanted))))
 
     async def attention(request: Request) -> Response:
         asked = await _body(request)
-        desk, wanted = _desk(desks, asked), _text(asked)
+        worker, wanted = _worker(workers, asked), _text(asked)
         layer, head = _whole(asked, "layer"), _whole(asked, "head")
-        return _bytes(await desk.do(lambda: packed_attention(desk.read(wanted), layer, head)))
+        return _bytes(await worker.do(lambda: packed_attention(worker.read(wanted), layer, head)))
+
+    async def writes(request: Request) -> Response:
+        asked = await _body(request)
+        worker, wanted = _worker(workers, asked), _text(asked)
+        layer, head = _whole(asked, "layer"), _whole(asked, "head")
+        at = None if asked.get("position") is None else _whole(asked, "position")
+        return JSONResponse(
+            await worker.do(lambda: packed_writes(worker.read(wanted), layer, head, at))
+        )
 
     app = Starlette(
         routes=[
@@ -173,20 +187,26 @@ def make_app(
             Route("/api/focus", focus, methods=["POST"]),
             Route("/api/segments", segments, methods=["POST"]),
             Route("/api/attention", attention, methods=["POST"]),
+            Route("/api/writes", writes, methods=["POST"]),
         ],
-        exception_handlers={
-            Refused: _refuse,
-            HeadscopeError: _refuse,
-            IndexError: _refuse,
-        },
+        exception_handlers={HeadscopeError: _refuse, HTTPException: _not_here},
     )
-    app.add_middleware(Guard, port=port, policy=policy)
+    app.add_middleware(Guard, port=port, policy=policy, key=key, debug=debug)
     return app
 
 
 async def _refuse(_: Request, error: Exception) -> Response:
     status = error.status if isinstance(error, Refused) else 422
     return JSONResponse({"error": str(error)}, status_code=status)
+
+
+async def _not_here(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    said = {
+        404: f"There is nothing at '{request.url.path}'.",
+        405: f"'{request.url.path}' does not answer {request.method}.",
+    }.get(error.status_code, error.detail)
+    return JSONResponse({"error": said}, error.status_code, headers=error.headers)
 
 
 def _bytes(content: bytes) -> Response:
@@ -198,14 +218,18 @@ async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
         raise Refused(415, "Send JSON, as Content-Type: application/json.")
     data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > MOST_BODY:
-            raise Refused(
-                413,
-                f"The request is larger than {MOST_BODY // 2**20} MiB. Paste a part of the text; "
-                "`headscope study` takes texts of any length.",
-            )
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                data += part
+                if len(data) > MOST_BODY:
+                    raise Refused(
+                        413,
+                        f"The request is larger than {MOST_BODY // 2**20} MiB. Paste a part of the "
+                        "text; `headscope study` takes texts of any length.",
+                    )
+    except TimeoutError:
+        raise Refused(408, "The request did not come to its end. Ask again.") from None
     try:
         found = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -215,16 +239,16 @@ async def _body(request: Request) -> dict[str, Any]:
     return found
 
 
-def _desk(desks: Mapping[str, Desk], asked: dict[str, Any]) -> Desk:
+def _worker(workers: Mapping[str, ModelThread], asked: dict[str, Any]) -> ModelThread:
     name = asked.get("model")
-    if not isinstance(name, str) or name not in desks:
+    if not isinstance(name, str) or name not in workers:
         raise Refused(
             404,
             f"There is no model {name!r} here. This server was started with: "
-            f"{', '.join(desks) or 'no model'}. "
+            f"{', '.join(workers) or 'no model'}. "
             "Stop it and start it with --model to add one.",
         )
-    return desks[name]
+    return workers[name]
 
 
 def _text(asked: dict[str, Any]) -> str:
@@ -271,24 +295,24 @@ def serve(
     *,
     study: Mapping[str, Any] | None = None,
     port: int = 0,
-    started: Callable[[str], None] = lambda _: None,
+    debug: bool = False,
+    started: Callable[[str, str], None] = lambda *_: None,
 ) -> None:
-    """Serve until Ctrl-C; `started` is told the address once the server answers."""
+    """Serve until Ctrl-C; `started` is told the address once the server answers.
+
+    It is told another as well, which works once: for starting a browser with.
+    """
     import uvicorn
 
-    listener = listening_socket(port)
+    listener, key = listening_socket(port), Key()
     chosen = listener.getsockname()[1]
-    config = uvicorn.Config(
-        make_app(scopes, text, chosen, study),
-        log_level="warning",
-        server_header=False,
-        lifespan="off",
-    )
+    config = configuration(make_app(scopes, text, chosen, key, study, debug=debug))
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            started(f"http://127.0.0.1:{chosen}/")
+            here = f"http://127.0.0.1:{chosen}/"
+            started(f"{here}?token={key.token}", f"{here}?once={key.new_code()}")
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             self.force_exit = True  # at once: no answer under way is waited for,
@@ -296,3 +320,14 @@ def serve(
             super().handle_exit(sig, frame)
 
     Server(config).run(sockets=[listener])
+
+
+def configuration(app: Starlette) -> "uvicorn.Config":
+    """How uvicorn serves an application of ours."""
+    import uvicorn
+
+    from headscope.viewer.connections import Connection
+
+    return uvicorn.Config(
+        app, http=Connection, ws="none", log_level="error", server_header=False, lifespan="off"
+    )

@@ -6,19 +6,20 @@ shows nothing: while the kernel lives it answers what the page cannot know, the 
 """
 
 import uuid
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
 from headscope.errors import HeadscopeError
+from headscope.markup import h, written
 from headscope.viewer.packed import packed_attention
 from headscope.viewer.page import assets, saved_page
 
 if TYPE_CHECKING:
+    from headscope.placed import PlacedReading
     from headscope.reading import Reading
-    from headscope.store import Study
+    from headscope.study.folder import Study
 
 
 class Line(anywidget.AnyWidget):
@@ -27,7 +28,7 @@ class Line(anywidget.AnyWidget):
     _esm = assets().line
     name = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, reading: "Reading", name: str):
+    def __init__(self, reading: "Reading | PlacedReading", name: str):
         super().__init__(name=name)
         self.reading = reading
         self.on_msg(self._answer)
@@ -36,7 +37,7 @@ class Line(anywidget.AnyWidget):
         try:
             layer, head = int(asked["layer"]), int(asked["head"])
             weights = packed_attention(self.reading, layer, head)
-        except (HeadscopeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except (HeadscopeError, KeyError, TypeError, ValueError) as error:
             self.send({"id": asked.get("id"), "error": str(error)})
         else:
             self.send({"id": asked["id"]}, [weights])
@@ -47,7 +48,7 @@ class Viewer:
 
     def __init__(
         self,
-        reading: "Reading | None",
+        reading: "Reading | PlacedReading | None",
         study: "Study | None" = None,
         *,
         missing: str = "",
@@ -56,10 +57,13 @@ class Viewer:
         self.name = uuid.uuid4().hex
         self.line = None if reading is None else Line(reading, self.name)
         page = saved_page(reading, study, missing=missing, notebook=self.name)
-        self.html = (
-            f'<iframe data-headscope="{self.name}" srcdoc="{escape(page)}" title="headscope" '
-            f'style="width: 100%; height: {int(height)}px; border: 0"></iframe>'
-        )
+        frame = {
+            "data-headscope": self.name,
+            "srcdoc": page,
+            "title": "headscope",
+            "style": f"width: 100%; height: {int(height)}px; border: 0",
+        }
+        self.html = written(h("iframe", frame))
 
     def _ipython_display_(self) -> None:
         from IPython.display import display

@@ -1,4 +1,5 @@
 import { start } from "headscope/main.js";
 
-start(document.getElementById("headscope"));
+const root = document.getElementById("headscope");
+if (root) start(root);
 //# sourceURL=headscope/boot.js

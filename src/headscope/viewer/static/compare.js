@@ -1,11 +1,36 @@
 // Two heads side by side, of one text or of two: the same cross in both, and how far they agree.
 
+import { labelsOf } from "headscope/card.js";
+import { scaleOf } from "headscope/colours.js";
 import { h, percent } from "headscope/dom.js";
-import { Matrix, Viewport } from "headscope/matrix.js";
+import { Legend } from "headscope/legend.js";
+import { Matrix } from "headscope/matrix.js";
 import { headPicker } from "headscope/panel.js";
+import { theme } from "headscope/theme.js";
 import { nameToken, summary } from "headscope/words.js";
+import { Viewport } from "headscope/viewport.js";
+
+/** @import { Place, Session } from "headscope/session.js" */
+/** @import { Matrix as Numbers, Opened, Pairs } from "headscope/types.js" */
+
+/**
+ * What is on one side.
+ *
+ * @typedef {object} Looked
+ * @property {Opened} reading
+ * @property {Place} place
+ * @property {Numbers} data
+ * @property {Pairs} found
+ */
+/** @typedef {ReturnType<Compare["side"]>} Side */
 
 export class Compare {
+  alike = true; // whether both heads are of one text
+
+  /**
+   * @param {Session} session
+   * @param {(place: 0 | 1) => void} entry asks for another text
+   */
   constructor(session, entry) {
     this.session = session;
     const viewport = new Viewport();
@@ -30,20 +55,28 @@ export class Compare {
     );
   }
 
+  /**
+   * A place for a head.
+   *
+   * @param {number} side
+   * @param {Viewport} viewport
+   */
   side(side, viewport) {
     const { session } = this;
     const picker =
       side === 0
-        ? headPicker(session, "layer", "head")
+        ? headPicker(
+            () => session.current.model,
+            () => [session.state.layer, session.state.head],
+            (layer, head) => session.state.set({ layer, head }),
+          )
         : headPicker(
-            session,
-            "",
-            "",
-            () => session.other,
             () => session.second.model,
+            () => session.other,
             (layer, head) => session.state.set({ other: `${layer}-${head}` }),
           );
     const own = new Viewport(); // two texts have no cells in common
+    const legend = new Legend();
     const matrix = new Matrix({
       viewport: side === 0 ? viewport : own,
       hover: (i, j) => this.hover(side, i, j),
@@ -55,12 +88,21 @@ export class Compare {
       h("span", { class: "hint" }),
     ];
     return {
+      looked: /** @type {Looked | null} */ (null),
       picker,
       matrix,
+      legend,
       readout,
       facts,
       source,
-      element: h("figure", {}, h("figcaption", {}, picker.element, source), matrix.element, readout, facts),
+      element: h(
+        "figure",
+        {},
+        h("figcaption", {}, picker.element, legend.element, source),
+        matrix.element,
+        readout,
+        facts,
+      ),
     };
   }
 
@@ -68,42 +110,51 @@ export class Compare {
     const { session } = this;
     const { state } = session;
     const asked = state.address();
+    const { current: first, second } = session;
+    const kind = state.values.reading;
+    /** @type {[Opened, Place][]} */
     const chosen = [
-      [session.reading, state.layer, state.head],
-      [session.second, ...session.other],
+      [first, [state.layer, state.head]],
+      [second, session.other],
     ];
-    const answers = await Promise.all(
-      chosen.map(([reading, layer, head]) =>
-        Promise.all([
-          session.matrix(reading, layer, head, state.values.reading),
-          session.pairs(reading, layer, head),
-        ]),
-      ),
+    const looked = await Promise.all(
+      chosen.map(async ([reading, place]) => {
+        const [data, found] = await Promise.all([
+          session.matrix(reading, ...place, kind),
+          session.pairs(reading, ...place),
+        ]);
+        return { reading, place, data, found };
+      }),
     );
     if (state.address() !== asked) return;
-    this.alike = session.reading === session.second;
+    this.alike = first === second;
     const pictures = await Promise.all(
-      chosen.map(([reading, layer, head], k) =>
-        session.picture(reading, layer, head, state.values.reading, answers[k][0], true),
-      ),
+      looked.map(({ reading, place, data }) => session.picture(reading, ...place, kind, data, true)),
     );
     if (state.address() !== asked) return;
-    this.sides.forEach((side, k) => this.fill(side, chosen[k], pictures[k], ...answers[k]));
+    this.sides.forEach((side, k) => this.fill(side, looked[k], pictures[k]));
     if (!this.alike) {
       this.agreement.textContent = "Two readings: each on its own text and scale.";
       return;
     }
-    const { both, either } = await session.agreement(session.reading, chosen[0].slice(1), chosen[1].slice(1));
+    const { both, either } = await session.agreement(first, looked[0].place, looked[1].place);
     if (state.address() !== asked) return;
     this.agreement.textContent = `${both.toLocaleString("en")} pairs are high in both heads: ${percent(either ? both / either : 0)} of those high in either.`;
   }
 
-  fill(side, [reading, ...place], picture, matrix, found) {
+  /**
+   * @param {Side} side
+   * @param {Looked} looked
+   * @param {ImageBitmap} picture
+   */
+  fill(side, looked, picture) {
+    const { reading, place, data: matrix, found } = looked;
+    side.looked = looked;
     side.picker.update();
     const card = reading === this.session.reading ? this.session.card(...place) : null;
     const rows = this.session.state.values.unit === "word" ? "words" : "tokens";
-    side.source.textContent = `${card ? `${card.label} · ` : ""}${reading.model.name}, ${matrix.size} ${rows}`;
-    Object.assign(side, { data: matrix, found, reading, place });
+    side.source.textContent = `${card ? `${labelsOf(card)} · ` : ""}${reading.model.name}, ${matrix.size} ${rows}`;
+    side.legend.show(scaleOf(this.session.state.values.reading, matrix.range, theme()));
     side.matrix.show(matrix, {
       kind: this.session.state.values.reading,
       tokens: reading.tokens,
@@ -113,23 +164,28 @@ export class Compare {
     });
     side.facts.replaceChildren(
       h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
-      ...summary(found).map(([name, high, all]) =>
+      ...summary(found, this.session.current.header.place).map(([name, high, all]) =>
         h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all)),
       ),
     );
   }
 
+  /**
+   * @param {number} side
+   * @param {number} [i]
+   * @param {number} [j]
+   */
   hover(side, i, j) {
     this.sides.forEach((each, k) => {
-      if (!each.data || (k !== side && !this.alike)) return;
-      each.matrix.drawOver(i === undefined ? null : [i, j]);
-      const { values, size, positions } = each.data;
-      const { tokens } = each.reading;
+      if (!each.looked || (k !== side && !this.alike)) return;
+      const none = i === undefined || j === undefined;
+      each.matrix.drawOver(none ? null : [i, j]);
+      const { values, size, positions } = each.looked.data;
+      const { tokens } = each.looked.reading;
       const { unit } = this.session.state.values;
-      each.readout.textContent =
-        i === undefined
-          ? ""
-          : `${nameToken(tokens, positions[i], unit)} and ${nameToken(tokens, positions[j], unit)}: ${Number(values[i * size + j].toPrecision(4))}`;
+      each.readout.textContent = none
+        ? ""
+        : `${nameToken(tokens, positions[i], unit)} and ${nameToken(tokens, positions[j], unit)}: ${Number(values[i * size + j].toPrecision(4))}`;
     });
   }
 }

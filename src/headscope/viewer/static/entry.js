@@ -1,11 +1,17 @@
 // Where a person types or pastes a text and chooses a model; only the server can read new ones.
 
-import { h } from "headscope/dom.js";
+import { h, messageOf, waiting } from "headscope/dom.js";
+
+/** @import { Session } from "headscope/session.js" */
+/** @import { Started } from "headscope/types.js" */
 
 export class Entry {
+  /** @type {0 | 1} */
+  place = 0; // among the readings that are open
+
+  /** @param {Session} session */
   constructor(session) {
     this.session = session;
-    this.place = 0;
     this.text = h("textarea", {
       rows: "9",
       "aria-label": "Text to read",
@@ -22,7 +28,7 @@ export class Entry {
       { class: "entry", "aria-label": "Read a text" },
       h(
         "form",
-        { method: "dialog", onsubmit: (event) => this.submit(event) },
+        { method: "dialog", onsubmit: (/** @type {Event} */ event) => this.submit(event) },
         this.title,
         this.text,
         this.note,
@@ -41,7 +47,11 @@ export class Entry {
     });
   }
 
-  /** Read what the server was started with or what the address says. */
+  /**
+   * Read what the server was started with or what the address says.
+   *
+   * @param {Started} started
+   */
   async start({ models, text }) {
     this.session.firstText = text;
     this.session.firstModel = models[0];
@@ -54,11 +64,12 @@ export class Entry {
     } catch (error) {
       // Too long, most likely: a person can shorten it where it stands.
       this.open();
-      [this.text.value, this.note.textContent] = [first.text, error.message];
+      [this.text.value, this.note.textContent] = [first.text, messageOf(error)];
       throw error;
     }
   }
 
+  /** @param {0 | 1} place */
   open(place = 0) {
     this.place = place;
     this.title.textContent = place ? "Read on the right" : "Read a text";
@@ -69,15 +80,17 @@ export class Entry {
     this.text.select();
   }
 
+  /** @param {Event} event */
   async submit(event) {
     event.preventDefault();
     this.go.disabled = true;
-    this.note.textContent = "";
+    this.note.replaceChildren(waiting("Reading"));
     try {
       await this.session.open({ model: this.model.value, text: this.text.value }, this.place);
+      this.note.textContent = "";
       this.element.close();
     } catch (error) {
-      this.note.textContent = error.message;
+      this.note.textContent = messageOf(error);
     } finally {
       this.go.disabled = false;
     }

@@ -2,7 +2,10 @@
 
 import { h } from "headscope/dom.js";
 
+/** @import { Session } from "headscope/session.js" */
+
 export class Find {
+  /** @param {Session} session */
   constructor(session) {
     this.session = session;
     this.field = h("input", {
@@ -23,7 +26,7 @@ export class Find {
 
   matches() {
     const wanted = this.field.value.trim().toLocaleLowerCase();
-    const { tokens } = this.session.reading;
+    const { tokens } = this.session.current;
     const left = this.session.state.values.special === "left_out";
     if (!wanted) return [];
     return tokens.word.flatMap((word, p) =>
@@ -31,6 +34,7 @@ export class Find {
     );
   }
 
+  /** @param {number} step */
   next(step) {
     const found = this.matches();
     if (!found.length) {

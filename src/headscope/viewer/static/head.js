@@ -1,12 +1,30 @@
 // One head: its matrix with tokens on both sides, other readings beside it, and its high pairs.
 
-import { cssColour } from "headscope/colours.js";
-import { h, number } from "headscope/dom.js";
-import { Matrix, Viewport } from "headscope/matrix.js";
+import { scaleOf } from "headscope/colours.js";
+import { h, messageOf } from "headscope/dom.js";
+import { Legend } from "headscope/legend.js";
+import { Matrix } from "headscope/matrix.js";
 import { Panel } from "headscope/panel.js";
+import { theme } from "headscope/theme.js";
 import { READINGS } from "headscope/words.js";
+import { Viewport } from "headscope/viewport.js";
+
+/** @import { Session } from "headscope/session.js" */
+/** @import { Kind, Matrix as Numbers, Pairs, Reading } from "headscope/types.js" */
+/** @typedef {ReturnType<Head["figure"]>} Figure */
+
+/** @type {Kind[]} */
+const KINDS = ["raw", "cosine", "centred", "attention"];
 
 export class Head {
+  /** @type {Map<Kind, Figure>} */
+  shown = new Map();
+  /** @type {Numbers | null} */
+  main = null;
+  /** @type {Pairs | null} */
+  found = null;
+
+  /** @param {Session} session */
   constructor(session) {
     this.session = session;
     this.viewport = new Viewport();
@@ -17,12 +35,7 @@ export class Head {
       "aria-label": "Matrices shown side by side",
     });
     this.board = h("div", { class: "board" });
-    this.marks = h(
-      "label",
-      {},
-      h("input", { type: "checkbox", checked: true, onchange: () => this.update() }),
-      " above the diagonal only high pairs stand out",
-    );
+    this.marks = h("input", { type: "checkbox", checked: true, onchange: () => this.update() });
     this.element = h(
       "div",
       { class: "split" },
@@ -33,25 +46,25 @@ export class Head {
           "div",
           { class: "row" },
           h("span", { class: "label" }, "Beside it ", this.toggles),
-          this.marks,
+          h("label", {}, this.marks, " above the diagonal only high pairs stand out"),
           h("span", { class: "hint" }, "Wheel zooms, drag moves, double click shows all."),
         ),
         this.board,
       ),
       this.panel.element,
     );
-    this.shown = new Map(); // kind → its figure
   }
 
+  /** @returns {[main: Reading, ...beside: Kind[]]} */
   kinds() {
     const { reading, beside } = this.session.state.values;
-    const wanted = beside.split(",").filter((kind) => kind in READINGS && kind !== reading);
-    return [reading, ...wanted];
+    const wanted = beside.split(",");
+    return [reading, ...KINDS.filter((kind) => wanted.includes(kind) && kind !== reading)];
   }
 
   async update() {
     const { session } = this;
-    const { state, reading } = session;
+    const { state, current: reading } = session;
     const [layer, head, asked] = [state.layer, state.head, state.address()];
     this.drawToggles();
     const kinds = this.kinds();
@@ -63,8 +76,9 @@ export class Head {
     }
     this.board.dataset.count = String(kinds.length);
     for (const kind of kinds) {
-      if (!this.shown.has(kind)) this.shown.set(kind, this.figure(kind));
-      this.board.append(this.shown.get(kind).element);
+      const figure = this.shown.get(kind) ?? this.figure(kind);
+      this.shown.set(kind, figure);
+      this.board.append(figure.element);
     }
     const [main, found] = await Promise.all([
       session.matrix(reading, layer, head, kinds[0]),
@@ -73,13 +87,21 @@ export class Head {
     if (state.address() !== asked || reading !== session.reading) return;
     [this.main, this.found] = [main, found];
     this.panel.show(main, found);
-    const marked = this.marks.firstChild.checked;
+    const marked = this.marks.checked;
     await Promise.all(kinds.map((kind) => this.fill(kind, layer, head, asked, marked && kind === kinds[0])));
   }
 
+  /**
+   * @param {Kind} kind
+   * @param {number} layer
+   * @param {number} head
+   * @param {string} asked
+   * @param {boolean} marked
+   */
   async fill(kind, layer, head, asked, marked) {
-    const { state, reading } = this.session;
+    const { state, current: reading } = this.session;
     const figure = this.shown.get(kind);
+    if (!figure) return;
     try {
       const matrix = await this.session.matrix(reading, layer, head, kind);
       const picture = await this.session.picture(reading, layer, head, kind, matrix, marked);
@@ -94,42 +116,39 @@ export class Head {
         marked,
         pinned,
       });
-      const { scale } = figure.matrix;
-      const stops = Array.from({ length: 9 }, (_, k) =>
-        cssColour(scale, scale.from + ((scale.to - scale.from) * k) / 8),
-      );
-      figure.bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-      figure.ends[0].textContent = number(scale.from);
-      figure.ends[1].textContent = number(scale.to);
+      figure.legend.show(scaleOf(kind, matrix.range, theme()));
     } catch (error) {
-      figure.note.textContent = error.message;
+      figure.note.textContent = messageOf(error);
     }
   }
 
+  /**
+   * A place for a matrix, with its name and its colours.
+   *
+   * @param {Kind} kind
+   */
   figure(kind) {
     const matrix = new Matrix({
       viewport: this.viewport,
       hover: (i, j) => this.hover(i, j),
       label: `${kind} matrix of the head`,
-      pin: (i) =>
-        this.session.state.set({
-          token: this.main.positions[i] === this.session.state.token ? null : this.main.positions[i],
-        }),
+      pin: (i) => {
+        const position = this.main?.positions[i] ?? null;
+        this.session.state.set({ token: position === this.session.state.token ? null : position });
+      },
     });
-    const [note, bar] = [h("p", { class: "note", role: "status" }), h("i", { class: "bar" })];
-    const ends = [h("span"), h("span")];
+    const [note, legend] = [h("p", { class: "note", role: "status" }), new Legend()];
     const caption = h(
       "figcaption",
       {},
       h("b", {}, READINGS[kind][0]),
       h("span", { class: "hint" }, READINGS[kind][1]),
-      h("span", { class: "scale", title: "1st to 99th percentile of the pairs" }, ends[0], bar, ends[1]),
+      legend.element,
     );
     return {
       matrix,
       note,
-      bar,
-      ends,
+      legend,
       element: h("figure", { "data-kind": kind }, caption, note, matrix.element),
     };
   }
@@ -137,41 +156,49 @@ export class Head {
   drawToggles() {
     const [main, ...beside] = this.kinds();
     this.toggles.replaceChildren(
-      ...Object.entries(READINGS)
-        .filter(([kind]) => kind !== main)
-        .map(([kind, [name, definition]]) =>
-          h(
-            "button",
-            {
-              type: "button",
-              title: definition,
-              "aria-pressed": String(beside.includes(kind)),
-              "data-kind": kind,
-              onclick: () => {
-                const next = beside.includes(kind)
-                  ? beside.filter((other) => other !== kind)
-                  : [...beside, kind];
-                this.session.state.set({ beside: next.join(",") });
-              },
+      ...KINDS.filter((kind) => kind !== main).map((kind) => {
+        const [name, definition] = READINGS[kind];
+        const chosen = beside.includes(kind);
+        return h(
+          "button",
+          {
+            type: "button",
+            title: definition,
+            "aria-pressed": String(chosen),
+            "data-kind": kind,
+            onclick: () => {
+              const next = chosen ? beside.filter((other) => other !== kind) : [...beside, kind];
+              this.session.state.set({ beside: next.join(",") });
             },
-            name,
-          ),
-        ),
+          },
+          name,
+        );
+      }),
     );
   }
 
+  /**
+   * @param {number} [i]
+   * @param {number} [j]
+   */
   hover(i, j) {
-    const cross = i === undefined ? null : [i, j];
-    for (const { matrix } of this.shown.values()) if (matrix.values) matrix.drawOver(cross);
+    for (const { matrix } of this.shown.values())
+      matrix.drawOver(i === undefined || j === undefined ? null : [i, j]);
     this.panel.read(i, j);
   }
 
+  /** @param {number} factor */
   zoom(factor) {
     this.viewport.zoom(factor, 0.5, 0.5);
   }
 }
 
-/** The row of a token: its own, or that of the word it is a piece of; null where it has none. */
+/**
+ * The row of a token: its own, or that of the word it is a piece of; null where it has none.
+ *
+ * @param {Int32Array} positions
+ * @param {number | null} token
+ */
 export function rowAt(positions, token) {
   const row = token === null ? -1 : positions.findLastIndex((position) => position <= token);
   return row < 0 ? null : row;

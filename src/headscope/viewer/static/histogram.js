@@ -2,9 +2,17 @@
 
 import { percent, s } from "headscope/dom.js";
 
+/** @import { Pairs } from "headscope/types.js" */
+/** @typedef {[from: number, to: number]} Bin */
+
 const [WIDTH, HEIGHT, BELOW, ABOVE] = [300, 104, 26, 12];
 
-/** Bins that grow with distance, half an octave each: 1, 2, 3, 4–5, 6–7, 8–11, … */
+/**
+ * Bins that grow with distance, half an octave each: 1, 2, 3, 4–5, 6–7, 8–11, …
+ *
+ * @param {number} tokens
+ * @returns {Bin[]}
+ */
 export function distanceBins(tokens) {
   const edges = [1];
   for (let edge = 1; edge < tokens;) {
@@ -14,6 +22,11 @@ export function distanceBins(tokens) {
   return edges.slice(0, -1).map((from, k) => [from, edges[k + 1] - 1]);
 }
 
+/**
+ * @param {Float64Array} byDistance
+ * @param {number} count
+ * @param {Bin[]} bins
+ */
 export function shares(byDistance, count, bins) {
   return bins.map(([from, to]) => {
     let sum = 0;
@@ -22,14 +35,24 @@ export function shares(byDistance, count, bins) {
   });
 }
 
-export function histogram({ all, high }) {
-  const bins = distanceBins(all.byDistance.length);
-  const [bars, chance] = [shares(high.byDistance, high.count, bins), shares(all.byDistance, all.count, bins)];
+/**
+ * @param {Pairs} found
+ * @param {string} unit of distance
+ */
+export function histogram({ all, high }, unit = "tokens") {
+  const bins = distanceBins(all.byDistance.findLastIndex((count) => count > 0) + 1);
+  const [bars, chance] = [
+    shares(high.byDistance, high.placed, bins),
+    shares(all.byDistance, all.placed, bins),
+  ];
   const most = Math.max(...bars, ...chance, 1e-9);
   const step = WIDTH / Math.max(bins.length, 1);
   const floor = HEIGHT - BELOW;
-  const y = (share) => floor - (share / most) * (floor - ABOVE);
-  const name = ([from, to]) => (from === to ? `${from}` : `${from}–${to}`);
+  const y = (/** @type {number} */ share) => floor - (share / most) * (floor - ABOVE);
+  // Half as wide as a number is, so that the last one is not cut off.
+  const inside = (/** @type {number} */ x, /** @type {number} */ said) =>
+    Math.min(x, WIDTH - 3 * String(said).length);
+  const name = (/** @type {Bin} */ [from, to]) => (from === to ? `${from}` : `${from}–${to}`);
   const drawing = s("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     class: "histogram",
@@ -50,13 +73,17 @@ export function histogram({ all, high }) {
         s(
           "title",
           {},
-          `${name(bin)} tokens apart: ${percent(bars[k])} of the high pairs, ${percent(chance[k])} of all`,
+          `${name(bin)} ${unit} apart: ${percent(bars[k])} of the high pairs, ${percent(chance[k])} of all`,
         ),
       ),
     );
     if (k % Math.ceil(bins.length / 11) === 0) {
       drawing.append(
-        s("text", { x: (k + 0.5) * step, y: floor + 11, "text-anchor": "middle" }, String(bin[0])),
+        s(
+          "text",
+          { x: inside((k + 0.5) * step, bin[0]), y: floor + 11, "text-anchor": "middle" },
+          String(bin[0]),
+        ),
       );
     }
   });
@@ -64,7 +91,7 @@ export function histogram({ all, high }) {
   drawing.append(
     s("line", { x1: 0, x2: WIDTH, y1: floor + 0.5, y2: floor + 0.5, class: "axis" }),
     s("polyline", { points, class: "chance" }),
-    s("text", { x: WIDTH / 2, y: HEIGHT - 2, "text-anchor": "middle" }, "distance in tokens"),
+    s("text", { x: WIDTH / 2, y: HEIGHT - 2, "text-anchor": "middle" }, `distance in ${unit}`),
     s("text", { x: WIDTH, y: 8, "text-anchor": "end" }, percent(most)),
   );
   return drawing;

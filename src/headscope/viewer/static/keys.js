@@ -2,6 +2,25 @@
 
 import { h } from "headscope/dom.js";
 
+/** @import { Session } from "headscope/session.js" */
+/** @import { Reading } from "headscope/types.js" */
+
+/**
+ * What keys do outside of what is looked at.
+ *
+ * @typedef {object} Actions
+ * @property {() => void} theme
+ * @property {() => void} help
+ * @property {() => void} find
+ * @property {() => void} letGo
+ * @property {(factor: number) => void} zoom
+ * @property {(down: number, right: number) => [layer: number, head: number] | null} next the head
+ *   beside the chosen one, where heads do not stand by layer
+ */
+
+/** @type {Record<Reading, Reading>} */
+const NEXT_READING = { raw: "cosine", cosine: "centred", centred: "raw" };
+
 const KEYS = [
   ["← →", "previous, next head"],
   ["↑ ↓", "previous, next layer; in a sorted atlas, the row above, below"],
@@ -49,18 +68,23 @@ export class Help {
   }
 }
 
-/** `actions` has a function for each thing a key does. */
+/**
+ * @param {Session} session
+ * @param {Actions} actions
+ */
 export function listenToKeys(session, actions) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const inField = event.target.matches?.("input:not([type=checkbox]), textarea, select");
+    const target = event.target instanceof Element ? event.target : document.body;
+    const inField = target.matches("input:not([type=checkbox]), textarea, select");
     if (document.querySelector("dialog[open]") || (inField && event.key !== "Escape")) return;
+    if (!session.ready) return;
     const { state, model, reading } = session;
-    if (!model) return;
-    const step = (down, right) => {
+    const step = (/** @type {number} */ down, /** @type {number} */ right) => {
       const [layer, head] = actions.next(down, right) ?? [state.layer + down, state.head + right];
       if (layer >= 1 && layer <= model.layers && head >= 1 && head <= model.heads) state.set({ layer, head });
     };
+    /** @type {Record<string, () => void>} */
     const always = {
       ArrowLeft: () => step(0, -1),
       ArrowRight: () => step(0, 1),
@@ -70,15 +94,17 @@ export function listenToKeys(session, actions) {
       d: actions.theme,
       "?": actions.help,
     };
+    /** @type {Record<string, () => void>} */
     const withText = {
-      Enter: () => event.target.matches?.("button, a, summary") || state.set({ view: "head" }),
+      Enter: () => {
+        if (!target.matches("button, a, summary")) state.set({ view: "head" });
+      },
       a: () => state.set({ view: "atlas" }),
       h: () => state.set({ view: "head" }),
       t: () => state.set({ view: "text" }),
       g: () => state.set({ view: "segments" }),
       c: () => state.set({ view: "compare" }),
-      r: () =>
-        state.set({ reading: { raw: "cosine", cosine: "centred", centred: "raw" }[state.values.reading] }),
+      r: () => state.set({ reading: NEXT_READING[state.values.reading] }),
       s: () => state.set({ special: state.values.special === "kept" ? "left_out" : "kept" }),
       w: () => state.set({ unit: state.values.unit === "token" ? "word" : "token" }),
       "/": actions.find,

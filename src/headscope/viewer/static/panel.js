@@ -1,17 +1,49 @@
 // Beside a matrix or a text: which head, what is under the pointer, and its high pairs.
 
-import { cardHead, examplePairs } from "headscope/card.js";
-import { h, number, percent, shortened } from "headscope/dom.js";
+import { cardHead, cardNumbers, examplePairs } from "headscope/card.js";
+import { h, messageOf, number, percent, waiting } from "headscope/dom.js";
 import { histogram } from "headscope/histogram.js";
 import { RULES, STEPS, atStep, parseRule, ruleText, stepOf } from "headscope/rules.js";
-import { nameToken, rankOf, relation, summary } from "headscope/words.js";
+import {
+  aboutWindows,
+  apart,
+  distanceUnit,
+  nameToken,
+  rankOf,
+  relation,
+  summary,
+  tokenMark,
+} from "headscope/words.js";
+import { WritesView } from "headscope/writes.js";
+
+/** @import { Place, Session } from "headscope/session.js" */
+/** @import { Focus, Matrix, Model, Opened, Pairs, Tokens, Unit } from "headscope/types.js" */
+
+/** What is shown: a head's matrix, its pairs, and the tokens they are of. */
+/** @typedef {{matrix: Matrix, found: Pairs, tokens: Tokens}} Shown */
 
 export class Panel {
-  /** `point(i, j)` is told which pair of the list the pointer is on. */
+  /** @type {Shown | null} */
+  shown = null;
+  /** @type {Opened | null} */
+  attended = null; // of which it says where attention goes
+  /** @type {import("headscope/types.js").Card | null} */
+  carded = null;
+
+  /**
+   * `point(i, j)` is told which pair of the list the pointer is on.
+   *
+   * @param {Session} session
+   * @param {(i?: number, j?: number) => void} point
+   */
   constructor(session, point) {
     this.session = session;
     this.point = point;
-    this.title = headPicker(session, "layer", "head");
+    this.title = headPicker(
+      () => session.current.model,
+      () => [session.state.layer, session.state.head],
+      (layer, head) => session.state.set({ layer, head }),
+    );
     this.readout = h("p", { class: "readout", role: "status", "aria-live": "polite" });
     this.ruleName = h(
       "select",
@@ -27,11 +59,41 @@ export class Panel {
     });
     this.amount = h("output", { class: "amount" });
     this.definition = h("p", { class: "hint" });
+    /** @type {HTMLInputElement} */
+    this.across = h("input", {
+      type: "checkbox",
+      onchange: () => session.state.set({ across: this.across.checked ? "kept" : "left_out" }),
+    });
+    this.windows = h(
+      "div",
+      { class: "windows" },
+      h("label", {}, this.across, " also pairs across windows"),
+      h("p", { class: "hint" }),
+    );
     this.facts = h("table", { class: "facts" });
     this.card = h("section", { class: "of-study" });
     this.distances = h("div");
+    this.ranged = h(
+      "section",
+      {},
+      h("h2", {}, "How far apart"),
+      this.distances,
+      h(
+        "p",
+        { class: "hint" },
+        h("i", { class: "key bar" }),
+        "high pairs ",
+        h("i", { class: "key line" }),
+        "all pairs: the chance level",
+      ),
+    );
     this.focus = h("div");
-    this.list = h("ol", { class: "pairs", "aria-label": "High pairs, most similar first" });
+    this.writes = new WritesView(session);
+    this.apart = h("span");
+    this.list = h("ol", {
+      class: "pairs",
+      "aria-label": "High pairs, most similar first: similarity, the two tokens, how far apart",
+    });
     this.element = h(
       "aside",
       { class: "panel", "aria-label": "The chosen head" },
@@ -45,42 +107,53 @@ export class Panel {
         h("div", { class: "row" }, this.ruleName, this.amount),
         this.slider,
         this.definition,
+        this.windows,
         this.facts,
       ),
+      this.ranged,
+      h("section", {}, h("h2", {}, "Where its attention goes"), this.focus),
+      this.writes.element,
       h(
         "section",
         {},
-        h("h2", {}, "How far apart"),
-        this.distances,
+        h("h2", {}, "Most similar"),
         h(
           "p",
-          { class: "hint" },
-          h("i", { class: "key bar" }),
-          "high pairs ",
-          h("i", { class: "key line" }),
-          "all pairs: the chance level",
+          { class: "pairs-head", "aria-hidden": "true" },
+          h("span", { class: "value" }, "C"),
+          h("span", { class: "both" }, "the two tokens"),
+          this.apart,
         ),
+        this.list,
       ),
-      h("section", {}, h("h2", {}, "Where its attention goes"), this.focus),
-      h("section", {}, h("h2", {}, "Most similar"), this.list),
     );
     this.read();
   }
 
   chooseRule() {
-    const name = this.ruleName.value;
+    const name = this.chosenRule();
     this.session.state.set({ rule: ruleText({ name, number: RULES[name].first }) });
   }
 
   slide() {
-    const name = this.ruleName.value;
+    const name = this.chosenRule();
     this.session.state.set({ rule: ruleText({ name, number: atStep(name, Number(this.slider.value)) }) });
   }
 
-  /** Show a head's matrix and pairs. */
+  chosenRule() {
+    return parseRule(`${this.ruleName.value}(1)`).name;
+  }
+
+  /**
+   * Show a head's matrix and pairs.
+   *
+   * @param {Matrix} matrix
+   * @param {Pairs} found
+   */
   show(matrix, found) {
     const rule = parseRule(this.session.state.values.rule);
-    Object.assign(this, { matrix, found, tokens: this.session.reading.tokens });
+    const shown = { matrix, found, tokens: this.session.current.tokens };
+    this.shown = shown;
     this.title.update();
     this.showCard();
     this.ruleName.value = rule.name;
@@ -88,15 +161,25 @@ export class Panel {
     this.slider.setAttribute("aria-valuetext", RULES[rule.name].define(rule.number));
     this.amount.value = `${found.high.count.toLocaleString("en")} of ${found.all.count.toLocaleString("en")}`;
     this.definition.textContent = `High are ${RULES[rule.name].define(rule.number)}.`;
+    const { header } = this.session.current;
+    const { across } = this.session.state.values;
+    this.windows.hidden = header.windows < 2;
+    this.across.checked = across === "kept";
+    this.windows.lastElementChild?.replaceChildren(aboutWindows(header, across));
     this.facts.replaceChildren(
       h("tr", {}, h("td"), h("th", { scope: "col" }, "high pairs"), h("th", { scope: "col" }, "all pairs")),
-      ...summary(found).map(([name, high, all]) =>
+      ...summary(found, header.place).map(([name, high, all]) =>
         h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, high), h("td", {}, all)),
       ),
     );
-    this.distances.replaceChildren(histogram(found));
+    const unit = distanceUnit(header.place);
+    this.apart.textContent = `${unit} apart`;
+    this.distances.replaceChildren(histogram(found, unit));
+    this.ranged.hidden = this.facts.hidden = header.place?.kind === "inputs";
     this.attend();
-    this.list.replaceChildren(...found.pairs.slice(0, 100).map(([i, j, value]) => this.row(i, j, value)));
+    this.writes.element.hidden = Boolean(header.place); // a model's words are of texts
+    if (!header.place) this.writes.show();
+    this.list.replaceChildren(...found.pairs.slice(0, 100).map((pair) => this.row(shown, ...pair)));
     this.read();
   }
 
@@ -105,25 +188,46 @@ export class Panel {
     const { state, study } = this.session;
     const card = this.session.card(state.layer, state.head);
     this.card.hidden = !card;
-    if (!card || card === this.carded) return;
+    if (!card || !study || card === this.carded) return;
     this.carded = card;
     this.card.replaceChildren(
       ...cardHead(card, study),
-      h("details", { open: true }, h("summary", {}, "Five of its pairs"), examplePairs(card)),
+      ...cardNumbers(study, study.cards.indexOf(card)),
+      h(
+        "details",
+        { open: true },
+        h("summary", {}, "Five of its pairs"),
+        examplePairs(card, this.session.texts.wayTo(state.layer, state.head)),
+      ),
     );
   }
 
   async attend() {
-    const { reading, state } = this.session;
+    const { current: reading, state } = this.session;
     const [layer, head] = [state.layer, state.head];
-    const focus = await this.session.focus(reading).catch((error) => ({ error }));
+    if (!this.focus.firstChild || this.attended !== reading) {
+      this.attended = reading;
+      this.focus.replaceChildren(waiting("Reading where attention goes"));
+    }
+    const found = await this.session.focus(reading).then(
+      (focus) => focusTable(focus, layer, head),
+      (error) => h("p", { class: "hint" }, messageOf(error)),
+    );
     if (reading === this.session.reading && layer === state.layer && head === state.head)
-      this.focus.replaceChildren(focusTable(focus, layer, head));
+      this.focus.replaceChildren(found);
   }
 
-  row(i, j, value) {
-    const [a, b] = [this.matrix.positions[i], this.matrix.positions[j]];
-    const word = (p) => h("bdi", {}, shortened(this.tokens.word[p], 20));
+  /**
+   * One pair of the list.
+   *
+   * @param {Shown} shown
+   * @param {number} i
+   * @param {number} j
+   * @param {number} value
+   */
+  row({ matrix, tokens }, i, j, value) {
+    const [a, b] = [matrix.positions[i], matrix.positions[j]];
+    const { unit } = this.session.state.values;
     return h(
       "li",
       {
@@ -132,78 +236,92 @@ export class Panel {
         onclick: () => this.session.state.set({ token: a }),
       },
       h("span", { class: "value" }, number(value)),
-      h("span", { class: "both" }, word(a), " · ", word(b)),
-      h("span", { class: "apart" }, String(b - a)),
+      h("span", { class: "both" }, tokenMark(tokens, a, unit), " ", tokenMark(tokens, b, unit)),
+      h("span", { class: "apart" }, apart(tokens, a, b)),
     );
   }
 
-  /** Say the pair under the pointer; without one, how to find one. */
+  /**
+   * Say the pair under the pointer; without one, how to find one.
+   *
+   * @param {number} [i]
+   * @param {number} [j]
+   */
   read(i, j) {
-    if (i === undefined || j === undefined || !this.matrix) {
+    if (i === undefined || j === undefined || !this.shown) {
       this.readout.replaceChildren(
         h("span", { class: "hint" }, "Point at a cell or a token to read its pair."),
       );
       return;
     }
-    const { positions, values, size } = this.matrix;
+    const { matrix, found, tokens } = this.shown;
+    const { positions, values, size } = matrix;
     const [a, b, value] = [positions[i], positions[j], values[i * size + j]];
-    const line = (text) => h("span", { class: "line" }, text);
-    const both = h("b", { class: "line" }, h("bdi", {}, this.named(a)), " and ", h("bdi", {}, this.named(b)));
+    const line = (/** @type {string} */ text) => h("span", { class: "line" }, text);
+    const named = (/** @type {number} */ p) =>
+      h("bdi", {}, nameToken(tokens, p, this.session.state.values.unit));
     if (i === j) {
       this.readout.replaceChildren(
-        h("b", { class: "line" }, h("bdi", {}, this.named(a))),
-        line(`token ${a}, in ${this.found.takingPart[i]} high pairs, C = ${number(value)} with itself`),
-        this.nearest(i),
+        h("b", { class: "line" }, named(a)),
+        line(`token ${a}, in ${found.takingPart[i]} high pairs, C = ${number(value)} with itself`),
+        nearest(this.shown, i, this.session.state.values.unit),
       );
       return;
     }
-    const rank = rankOf(this.matrix, value);
-    const facts = [`${Math.abs(a - b)} tokens apart`, ...relation(this.tokens, a, b)].join(", ");
+    const rank = rankOf(matrix, value);
+    const distance = apart(tokens, Math.min(a, b), Math.max(a, b));
+    const unit = distanceUnit(this.session.current.header.place);
+    const facts = [distance && `${distance} ${unit} apart`, ...relation(tokens, a, b)]
+      .filter(Boolean)
+      .join(", ");
     this.readout.replaceChildren(
-      both,
+      h("b", { class: "line" }, named(a), " and ", named(b)),
       line(
         `C = ${number(value)}, rank ${rank.toLocaleString("en")} of ${((size * (size - 1)) / 2).toLocaleString("en")}`,
       ),
-      line(`tokens ${a} and ${b}, ${facts}`),
+      line([`tokens ${a} and ${b}`, facts].filter(Boolean).join(", ")),
     );
-  }
-
-  named(position) {
-    return nameToken(this.tokens, position, this.session.state.values.unit);
-  }
-
-  /** The words most similar to a token. */
-  nearest(i) {
-    const { positions, values, size } = this.matrix;
-    const others = Array.from(positions.keys())
-      .filter((k) => k !== i)
-      .sort((k, l) => values[i * size + l] - values[i * size + k]);
-    const words = others
-      .slice(0, 5)
-      .flatMap((k) => [" · ", h("bdi", {}, shortened(this.tokens.word[positions[k]], 16))]);
-    return h("span", { class: "line" }, "most similar: ", words.slice(1));
   }
 }
 
-/** The targets that get most of a head's attention, with what they would get by chance. */
+/**
+ * The words most similar to a token.
+ *
+ * @param {Shown} shown
+ * @param {number} i
+ * @param {Unit} unit
+ */
+function nearest({ matrix: { positions, values, size }, tokens }, i, unit) {
+  const others = Array.from(positions.keys())
+    .filter((k) => k !== i)
+    .sort((k, l) => values[i * size + l] - values[i * size + k]);
+  const words = others.slice(0, 5).flatMap((k) => [tokenMark(tokens, positions[k], unit), " "]);
+  return h("span", { class: "line" }, "most similar: ", words);
+}
+
+/**
+ * The targets that get most of a head's attention, with what they would get by chance.
+ *
+ * @param {Focus | null} focus
+ * @param {number} layer
+ * @param {number} head
+ */
 function focusTable(focus, layer, head) {
-  if (!focus || focus.error)
-    return h(
-      "p",
-      { class: "hint" },
-      focus?.error.message ?? "This family of models does not show its attention weights.",
-    );
+  if (!focus) {
+    const none = "This family of models does not show its attention weights.";
+    return h("p", { class: "hint" }, none);
+  }
   const masses = focus.mass[layer - 1][head - 1];
   const most = focus.targets
-    .map((target, k) => [target, masses[k], focus.chance[k]])
-    .filter(([, , chance]) => chance > 0)
-    .sort(([, a], [, b]) => b - a)
+    .map((target, k) => ({ target, mass: masses[k], chance: focus.chance[k] }))
+    .filter(({ chance }) => chance > 0)
+    .sort((a, b) => b.mass - a.mass)
     .slice(0, 4);
   return h(
     "table",
     { class: "facts" },
     h("tr", {}, h("td"), h("th", { scope: "col" }, "share"), h("th", { scope: "col" }, "by chance")),
-    most.map(([target, mass, chance]) =>
+    most.map(({ target, mass, chance }) =>
       h(
         "tr",
         {},
@@ -215,27 +333,29 @@ function focusTable(focus, layer, head) {
   );
 }
 
-/** "Layer 3 · head 5" as two menus. */
-export function headPicker(
-  session,
-  layer,
-  head,
-  chosen = () => [session.state.layer, session.state.head],
-  model = () => session.reading.model,
-  choose = (l, k) => session.state.set({ [layer]: l, [head]: k }),
-) {
+/**
+ * "Layer 3 · head 5" as two menus.
+ *
+ * @param {() => Model} model
+ * @param {() => Place} chosen
+ * @param {(layer: number, head: number) => void} choose
+ */
+export function headPicker(model, chosen, choose) {
+  /** @type {(label: string) => HTMLSelectElement} */
   const menu = (label) =>
     h("select", { "aria-label": label, onchange: () => choose(Number(layers.value), Number(heads.value)) });
   const [layers, heads] = [menu("Layer"), menu("Head")];
-  const fill = (select, name, count) => {
-    if (select.length === count) return;
-    select.replaceChildren(
-      ...Array.from({ length: count }, (_, k) => h("option", { value: String(k + 1) }, `${name} ${k + 1}`)),
-    );
+  /** @type {(select: HTMLSelectElement, name: string, numbers: number[]) => void} */
+  const fill = (select, name, numbers) => {
+    const said = numbers.map((one) => `${name} ${one}`);
+    if ([...select.options].map((option) => option.text).join() === said.join()) return;
+    select.replaceChildren(...said.map((text, k) => h("option", { value: String(k + 1) }, text)));
   };
   const update = () => {
-    fill(layers, "Layer", model().layers);
-    fill(heads, "Head", model().heads);
+    const { layers: rows, numbers, heads: count } = model();
+    const counted = (/** @type {number} */ n) => Array.from({ length: n }, (_, k) => k + 1);
+    fill(layers, "Layer", numbers.length ? numbers : counted(rows));
+    fill(heads, "Head", counted(count));
     [layers.value, heads.value] = chosen().map(String);
   };
   return { element: h("div", { class: "picker" }, layers, heads), update };

@@ -1,5 +1,14 @@
 // Which pairs are high: the four rules of the method, written as in Python, and their sliders.
 
+/** @import { Rule, RuleName } from "headscope/types.js" */
+
+/**
+ * `low` and `high` are the ends of the slider, `first` where it begins.
+ *
+ * @typedef {{title: string, define: (number: number) => string, first: number, low: number,
+ *   high: number, log: boolean, whole?: boolean}} Described
+ * @type {Record<RuleName, Described>}
+ */
 export const RULES = {
   quantile: {
     title: "top share of the pairs",
@@ -38,24 +47,44 @@ export const RULES = {
 
 export const STEPS = 200;
 
+/** @param {number} q */
 function percentage(q) {
   return `${Number((100 * q).toPrecision(3))} %`;
 }
 
-/** "quantile(0.01)" → {name, number}; the default where it cannot be read. */
+/**
+ * "quantile(0.01)" → {name, number}; the default where it cannot be read.
+ *
+ * @param {string} text
+ * @returns {Rule}
+ */
 export function parseRule(text) {
-  const found = /^(\w+)\(([\d.e+-]+)\)$/i.exec(text ?? "");
+  const found = /^(\w+)\(([\d.e+-]+)\)$/i.exec(text);
   const number = found ? Number(found[2]) : NaN;
-  if (!found || !RULES[found[1]] || !Number.isFinite(number)) return { name: "quantile", number: 0.01 };
-  const { whole } = RULES[found[1]];
-  return { name: found[1], number: whole ? Math.max(1, Math.round(number)) : number };
+  const name = isRule(found?.[1]) ? found[1] : null;
+  if (name === null || !Number.isFinite(number)) return { name: "quantile", number: 0.01 };
+  return { name, number: RULES[name].whole ? Math.max(1, Math.round(number)) : number };
 }
 
+/**
+ * @param {string | undefined} name
+ * @returns {name is RuleName}
+ */
+export function isRule(name) {
+  return name !== undefined && Object.hasOwn(RULES, name);
+}
+
+/** @param {Rule} rule */
 export function ruleText({ name, number }) {
   return `${name}(${number})`;
 }
 
-/** The number of a rule at a place of its slider, rounded to what a person would write. */
+/**
+ * The number of a rule at a place of its slider, rounded to what a person would write.
+ *
+ * @param {RuleName} name
+ * @param {number} step
+ */
 export function atStep(name, step) {
   const { low, high, log, whole } = RULES[name];
   const share = step / STEPS;
@@ -63,6 +92,7 @@ export function atStep(name, step) {
   return whole ? Math.round(value) : Number(value.toPrecision(2));
 }
 
+/** @param {Rule} rule */
 export function stepOf({ name, number }) {
   const { low, high, log } = RULES[name];
   const share = log ? Math.log(number / low) / Math.log(high / low) : (number - low) / (high - low);

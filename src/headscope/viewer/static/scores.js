@@ -2,15 +2,26 @@
 
 import { number, s } from "headscope/dom.js";
 
+/** @import { Segmentation, Way } from "headscope/types.js" */
+
 const [WIDTH, HEIGHT, BELOW, ABOVE] = [300, 96, 14, 6];
 
-export function boundaryChart({ scores, cuts }, learned, cost, choose) {
+/**
+ * What the layout adds stands on top of the score, so that one line is the cost of every boundary.
+ *
+ * @param {Pick<Way, "scores" | "cuts" | "price">} way
+ * @param {Pick<Segmentation, "learned" | "layout">} found
+ * @param {(unit: number) => void} choose
+ */
+export function boundaryChart({ scores, cuts, price: cost }, { learned, layout }, choose) {
   const boundaries = new Set(cuts);
-  const top = Math.max(cost, ...scores, 1e-9) * 1.05;
-  const bottom = Math.min(0, ...scores);
-  const y = (value) => ABOVE + ((top - value) / (top - bottom)) * (HEIGHT - ABOVE - BELOW);
+  const worths = scores.map((score, unit) => score + (layout[unit] ?? 0));
+  const top = Math.max(cost, ...worths, 1e-9) * 1.05;
+  const bottom = Math.min(0, ...worths);
+  const y = (/** @type {number} */ value) =>
+    ABOVE + ((top - value) / (top - bottom)) * (HEIGHT - ABOVE - BELOW);
   const step = WIDTH / Math.max(scores.length - 1, 1);
-  const short = (value) => number(Number(value.toPrecision(3)));
+  const short = (/** @type {number} */ value) => number(Number(value.toPrecision(3)));
   const drawing = s("svg", {
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
     class: "boundaries",
@@ -19,19 +30,22 @@ export function boundaryChart({ scores, cuts }, learned, cost, choose) {
   });
   scores.forEach((score, unit) => {
     if (!unit) return;
-    const parts = `${short(score - learned[unit])} from similarity, ${short(learned[unit])} learned`;
+    const [worth, added] = [worths[unit], layout[unit]];
+    const likeness = `${short(score - learned[unit])} from similarity, ${short(learned[unit])} learned`;
+    const parts = added ? `${likeness}, ${short(added)} for the layout` : likeness;
+    const kind = added === null ? "bar other barred" : "bar other";
     drawing.append(
       s(
         "rect",
         {
           x: (unit - 1) * step + step * 0.1,
-          y: y(Math.max(score, 0)),
+          y: y(Math.max(worth, 0)),
           width: Math.max(step * 0.8, 0.5),
-          height: Math.max(Math.abs(y(score) - y(0)), 0.5),
-          class: boundaries.has(unit) ? "bar" : "bar other",
+          height: Math.max(Math.abs(y(worth) - y(0)), 0.5),
+          class: boundaries.has(unit) ? "bar" : kind,
           onclick: () => choose(unit),
         },
-        s("title", {}, `before sentence ${unit + 1}: ${short(score)} (${parts})`),
+        s("title", {}, `before sentence ${unit + 1}: ${short(worth)} (${parts})`),
       ),
     );
   });

@@ -5,7 +5,15 @@ import { Compute } from "headscope/compute.js";
 import { parseRule } from "headscope/rules.js";
 import { findSource } from "headscope/source.js";
 import { State } from "headscope/state.js";
+import { Texts } from "headscope/texts.js";
 import { theme } from "headscope/theme.js";
+
+/** @import {
+ *   Answer, Ask, Asked, HeadMeasures, HighRule, Kind, Matrix, Model, Opened, Question, Range, Reading, Request,
+ *   Study, Thumbnails
+ * } from "headscope/types.js" */
+
+/** @typedef {[layer: number, head: number]} Place */
 
 export const LISTED_PAIRS = 300;
 const SHORT_TEXT = 1500; // characters that an address may carry
@@ -15,22 +23,63 @@ export class Session {
     this.state = new State();
     this.compute = new Compute();
     this.source = findSource();
+    this.texts = new Texts(this);
+    /** @type {[Opened | null, Opened | null]} */
     this.opened = [null, null]; // the reading, and a second one to compare it with
+    /** @type {Map<string, Promise<unknown>>} */
     this.cache = new Map();
+    /** @type {((place: number) => void)[]} */
     this.listeners = [];
+    /** @type {Study | null} */
     this.given = null; // the study that came with the page, of the first model
+    this.firstModel = "";
+    this.firstText = "";
   }
 
   get reading() {
     return this.opened[0];
   }
+
+  /** The reading, for views of one; none is shown before there is one. */
+  get current() {
+    if (!this.opened[0]) throw new Error("No text is open.");
+    return this.opened[0];
+  }
+
+  /** What it is compared with. */
   get second() {
-    return this.opened[1] ?? this.opened[0];
+    return this.opened[1] ?? this.current;
+  }
+
+  /**
+   * The number of a layer by its row: another one where a hybrid has layers without heads.
+   *
+   * @param {number} row
+   */
+  layerNumber(row, model = this.model) {
+    return model.numbers[row - 1] ?? row;
   }
 
   /** What is looked at has so many layers and heads, with a reading or without. */
   get model() {
-    return this.reading?.model ?? this.given?.model;
+    const found = this.reading?.model ?? this.given?.model;
+    if (!found) throw new Error("Neither a text nor a study is open.");
+    return found;
+  }
+
+  /**
+   * Which pairs are high.
+   *
+   * @returns {HighRule}
+   */
+  get rule() {
+    const { rule, across } = this.state.values;
+    return { ...parseRule(rule), across };
+  }
+
+  /** Whether there is anything to look at yet. */
+  get ready() {
+    return Boolean(this.reading ?? this.given);
   }
 
   /** The study, where it is of the model that is looked at. */
@@ -39,160 +88,273 @@ export class Session {
     return other ? null : this.given;
   }
 
-  /** The study's card of a head, if there is one. */
+  /**
+   * The study's card of a head, if there is one.
+   *
+   * @param {number} layer
+   * @param {number} head
+   */
   card(layer, head) {
     return this.study?.cards[(layer - 1) * this.study.model.heads + head - 1];
   }
 
-  /** Open a reading: the one inside the page, or one that the server makes of a text. */
-  async open(request = {}, place = 0) {
+  /**
+   * Open a reading: the one inside the page, or one that the server makes of a text.
+   *
+   * @param {Request} request
+   * @param {0 | 1} place
+   */
+  async open(request = { model: "", text: "" }, place = 0) {
     const id = `${place}:${this.compute.number}`;
     for await (const part of this.source.parts(request)) {
       this.compute.tell("part", { reading: id, part }, part instanceof ArrayBuffer ? [part] : []);
     }
     const { header } = await this.compute.ask("open", { reading: id });
     const before = this.opened[place];
-    this.opened[place] = { id, request, header, tokens: header.tokens, model: header.model };
+    const { tokens, model } = header;
+    this.opened[place] = { id, request, header, tokens, model, focus: null, segments: null };
     if (before) {
-      if (place === 0) this.compute.tell("forget");
+      if (place === 0) this.compute.tell("forget", {});
       this.compute.ask("close", { reading: before.id }); // in its turn, after what is still asked of it
     }
     if (place === 0) {
       const short = this.source.canRead && request.text.length <= SHORT_TEXT;
-      const text = short && request.text !== this.firstText ? request.text : "";
-      const model = this.source.canRead && request.model !== this.firstModel ? request.model : "";
-      this.state.set({ ...this.within(header.model), text, model });
+      this.state.set({
+        ...this.within(model),
+        text: short && request.text !== this.firstText ? request.text : "",
+        model: this.source.canRead && request.model !== this.firstModel ? request.model : "",
+      });
     }
     for (const listen of this.listeners) listen(place);
   }
 
-  /** Layer and head kept inside the model's, since an address may name any. */
+  /**
+   * Layer and head kept inside the model's, since an address may name any.
+   *
+   * @param {Model} model
+   */
   within({ layers, heads }) {
-    const inside = (value, most) => Math.min(Math.max(Math.round(value) || 1, 1), most);
+    const inside = (/** @type {number} */ value, /** @type {number} */ most) =>
+      Math.min(Math.max(Math.round(value) || 1, 1), most);
     return { layer: inside(this.state.layer, layers), head: inside(this.state.head, heads) };
   }
 
-  /** The second head of a comparison; the next head of the layer unless chosen. */
+  /**
+   * The second head of a comparison; unless chosen, the next head of the layer, or in another
+   * reading the same head.
+   *
+   * @returns {Place}
+   */
   get other() {
     const { layers, heads } = this.second.model;
     const [layer, head] = this.state.values.other.split("-").map(Number);
     const given = layer >= 1 && layer <= layers && head >= 1 && head <= heads;
-    return given ? [layer, head] : [Math.min(this.state.layer, layers), (this.state.head % heads) + 1];
+    if (given) return [layer, head];
+    const next = this.opened[1] ? Math.min(this.state.head, heads) : (this.state.head % heads) + 1;
+    return [Math.min(this.state.layer, layers), next];
   }
 
-  /** What rows and columns are called: tokens by their piece of the text, or whole words. */
+  /**
+   * What rows and columns are called: tokens by their piece of the text, or whole words.
+   *
+   * @param {Opened} reading
+   */
   names({ tokens }) {
     return this.state.values.unit === "word" ? tokens.word : tokens.piece;
   }
 
-  question(reading, layer, head, kind = this.state.values.reading) {
+  /**
+   * The positions of what has a row of its own: tokens, or words; as the worker has them.
+   *
+   * @param {Opened} reading
+   */
+  rows({ tokens }) {
+    const { special, unit } = this.state.values;
+    return Array.from(tokens.id.keys()).filter((p) => {
+      if (tokens.special[p]) return special === "kept";
+      return unit === "token" || p === 0 || tokens.word_number[p] !== tokens.word_number[p - 1];
+    });
+  }
+
+  /**
+   * @template {Kind} [K=Reading]
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   * @param {K} kind
+   * @returns {Asked & {kind: K}}
+   */
+  question(reading, layer, head, kind = /** @type {K} */ (this.state.values.reading)) {
     const { special, unit } = this.state.values;
     return { reading: reading.id, kind, special, unit, layer, head };
   }
 
+  /**
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   * @param {Kind} kind
+   * @returns {Promise<Matrix>}
+   */
   matrix(reading, layer, head, kind) {
     if (kind === "attention") return this.attention(reading, layer, head);
     return this.once("matrix", this.question(reading, layer, head, kind));
   }
 
-  /** A matrix as a picture; `marked`: pairs that are not high recede above the diagonal. */
+  /**
+   * A matrix as a picture; `marked`: pairs that are not high recede above the diagonal.
+   *
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   * @param {Kind} kind
+   * @param {Pick<Matrix, "range">} matrix
+   * @param {boolean} marked
+   */
   async picture(reading, layer, head, kind, { range }, marked, inks = theme()) {
     const { from, to, colours } = scaleOf(kind, range, inks);
-    const rule = marked ? parseRule(this.state.values.rule) : null;
+    const rule = marked ? this.rule : null;
     const question = this.question(reading, layer, head, kind);
     return (await this.compute.ask("picture", { ...question, rule, scale: { from, to, colours } })).picture;
   }
 
-  /** All thumbnails as one picture, layers down and heads across. */
+  /**
+   * All thumbnails as one picture, layers down and heads across.
+   *
+   * @param {Thumbnails} thumbnails
+   */
   async sheet({ ranges, shared }, inks = theme()) {
     const { reading: kind, cells } = this.state.values;
-    const { layers, heads } = this.reading.model;
-    const limits = Array.from({ length: layers * heads }, (_, at) => {
-      const { from, to } = scaleOf(
-        kind,
-        cells === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]],
-        inks,
-      );
+    const { id, model } = this.current;
+    const limits = Array.from({ length: model.layers * model.heads }, (_, at) => {
+      /** @type {Range} */
+      const range = cells === "shared" ? shared : [ranges[2 * at], ranges[2 * at + 1]];
+      const { from, to } = scaleOf(kind, range, inks);
       return [from, to];
     });
     const { colours } = scaleOf(kind, shared, inks);
-    return (await this.compute.ask("sheet", { reading: this.reading.id, limits: limits.flat(), colours }))
-      .picture;
+    return (await this.compute.ask("sheet", { reading: id, limits: limits.flat(), colours })).picture;
   }
 
+  /**
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   */
   pairs(reading, layer, head, most = LISTED_PAIRS) {
-    const rule = parseRule(this.state.values.rule);
-    return this.once("pairs", { ...this.question(reading, layer, head), rule, most });
+    return this.once("pairs", { ...this.question(reading, layer, head), rule: this.rule, most });
   }
 
-  /** Where every head's attention goes. */
+  /**
+   * The communities that a head's similarities make of what has a row of its own.
+   *
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   */
+  communities(reading, layer, head, gamma = 1) {
+    return this.once("communities", { ...this.question(reading, layer, head), gamma });
+  }
+
+  /**
+   * Where every head's attention goes: asked for once, and again after a failure.
+   *
+   * @param {Opened} reading
+   */
   focus(reading) {
-    return this.asked(reading, "focus");
-  }
-
-  /** How the text is cut. */
-  segments(reading) {
-    return this.asked(reading, "segments");
-  }
-
-  /** What a saved page has from the start, and the server is asked for once. */
-  asked(reading, name) {
-    if (reading.header[name] !== undefined) return Promise.resolve(reading.header[name]);
-    reading[name] ??= this.source[name](reading.request).catch((error) => {
-      reading[name] = null; // it may be asked again
+    reading.focus ??= this.source.focus(reading).catch((error) => {
+      reading.focus = null;
       throw error;
     });
-    return reading[name];
+    return reading.focus;
   }
 
-  /** How many pairs are high in both of two heads of one text, and in either. */
+  /**
+   * How the text is cut: asked for once, and again after a failure.
+   *
+   * @param {Opened} reading
+   */
+  segments(reading) {
+    reading.segments ??= this.source.segments(reading).catch((error) => {
+      reading.segments = null;
+      throw error;
+    });
+    return reading.segments;
+  }
+
+  /**
+   * How many pairs are high in both of two heads of one text, and in either.
+   *
+   * @param {Opened} reading
+   * @param {Place} first
+   * @param {Place} second
+   */
   agreement(reading, first, second) {
-    const rule = parseRule(this.state.values.rule);
     return this.once("agreement", {
-      rule,
+      rule: this.rule,
       questions: [first, second].map(([layer, head]) => this.question(reading, layer, head)),
     });
   }
 
+  /**
+   * @param {Opened} reading
+   * @param {number} layer
+   * @param {number} head
+   */
   async attention(reading, layer, head) {
-    if (!this.source.attention) throw new Error(this.source.attentionNote);
-    const buffer = await this.source.attention(reading.request, layer, head);
+    const buffer = await this.source.attention(reading, layer, head);
     return this.compute.ask("attention", { ...this.question(reading, layer, head, "attention"), buffer }, [
       buffer,
     ]);
   }
 
+  /** @param {number} blocks */
   thumbnails(blocks) {
     const { reading: kind, special, unit } = this.state.values;
-    return this.once("thumbnails", { reading: this.reading.id, kind, special, unit, blocks });
+    return this.once("thumbnails", { reading: this.current.id, kind, special, unit, blocks });
   }
 
-  /** Measures of every head, told one at a time as they are worked out. */
+  /**
+   * Measures of every head, told one at a time as they are worked out.
+   *
+   * @param {(layer: number, head: number, measures: HeadMeasures) => void} tell
+   */
   measures(tell) {
-    const { rule } = this.state.values;
-    const { layers, heads } = this.reading.model;
-    this.compute.tell("forget"); // what was asked under another question
+    const reading = this.current;
+    const { rule } = this;
+    const { layers, heads } = reading.model;
+    this.compute.tell("forget", {}); // what was asked under another question
+    /** @type {Place[]} */
     const places = Array.from({ length: layers * heads }, (_, at) => [
       Math.floor(at / heads) + 1,
       (at % heads) + 1,
     ]);
-    const first = ([layer, head]) => (layer === this.state.layer && head === this.state.head ? 0 : 1);
+    const first = (/** @type {Place} */ [layer, head]) =>
+      layer === this.state.layer && head === this.state.head ? 0 : 1;
     for (const [layer, head] of places.sort((a, b) => first(a) - first(b))) {
-      const question = { ...this.question(this.reading, layer, head), rule: parseRule(rule) };
+      const question = { ...this.question(reading, layer, head), rule };
       this.compute.ask("measure", question).then((measures) => measures && tell(layer, head, measures));
     }
   }
 
-  /** The same question is asked once; the last few answers are kept. */
+  /**
+   * The same question is asked once; the last few answers are kept.
+   *
+   * @template {Ask} A
+   * @param {A} ask
+   * @param {Question<A>} question
+   * @returns {Promise<Answer<A>>}
+   */
   once(ask, question) {
     const key = JSON.stringify([ask, question]);
-    if (!this.cache.has(key)) {
-      if (this.cache.size >= 8) this.cache.delete(this.cache.keys().next().value);
-      const answer = this.compute.ask(ask, question);
-      answer.catch(() => this.cache.delete(key));
-      this.cache.set(key, answer);
-    }
-    return this.cache.get(key);
+    const kept = /** @type {Promise<Answer<A>> | undefined} */ (this.cache.get(key));
+    if (kept) return kept;
+    const [oldest] = this.cache.keys();
+    if (this.cache.size >= 8) this.cache.delete(oldest);
+    const answer = this.compute.ask(ask, question);
+    answer.catch(() => this.cache.delete(key));
+    this.cache.set(key, answer);
+    return answer;
   }
 }
 //# sourceURL=headscope/session.js

@@ -1,10 +1,15 @@
 // Light and dark: the system's choice unless a person makes another.
 
+/** @import { Theme } from "headscope/types.js" */
+
 const dark = matchMedia("(prefers-color-scheme: dark)");
+/** @type {(() => void)[]} */
 const listeners = [];
 
+/** @returns {Theme} */
 export function theme() {
-  return document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+  const chosen = document.documentElement.dataset.theme;
+  return chosen === "dark" || (chosen !== "light" && dark.matches) ? "dark" : "light";
 }
 
 export function switchTheme() {
@@ -12,6 +17,7 @@ export function switchTheme() {
   tell();
 }
 
+/** @param {() => void} listen */
 export function onTheme(listen) {
   listeners.push(listen);
 }
@@ -22,7 +28,11 @@ function tell() {
 
 dark.addEventListener("change", tell);
 
-/** The value of a colour of the style sheet, for canvases. */
+/**
+ * The value of a colour of the style sheet, for canvases.
+ *
+ * @param {string} name
+ */
 export function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }

@@ -3,13 +3,22 @@
 import { kindOf } from "headscope/card.js";
 import { choice, h } from "headscope/dom.js";
 
+/** @import { Choice, Measure, Study, Values } from "headscope/types.js" */
+/** @import { Session } from "headscope/session.js" */
+
+/** @type {Choice<Values["order"]>[]} */
 const ORDERS = [
   ["layer", "by layer"],
   ["high", "high first"],
   ["low", "low first"],
+  ["map", "map", "heads that do the same near each other"],
 ];
 
 export class Tools {
+  /** @type {Study | null} */
+  filled = null;
+
+  /** @param {Session} session */
   constructor(session) {
     this.session = session;
     const { state } = session;
@@ -17,14 +26,13 @@ export class Tools {
       "aria-label": "Measure of the heads",
       onchange: () => state.set({ measure: this.measure.value, least: "", most: "" }),
     });
-    this.by = choice(
-      "Value or multiple of chance",
-      [
-        ["value", "value"],
-        ["lift", "× chance", "as a multiple of what chance would give"],
-      ],
-      state.values.by,
-      (by) => state.set({ by, least: "", most: "" }),
+    /** @type {Choice<Values["by"]>[]} */
+    const ways = [
+      ["value", "value"],
+      ["lift", "× chance", "as a multiple of what chance would give"],
+    ];
+    this.by = choice("Value or multiple of chance", ways, state.values.by, (by) =>
+      state.set({ by, least: "", most: "" }),
     );
     this.least = this.bound("least", "at least", "Leave out heads whose measure is lower");
     this.most = this.bound("most", "at most", "Leave out heads whose measure is higher");
@@ -33,15 +41,15 @@ export class Tools {
       "aria-label": "Label of the heads",
       onchange: () => state.set({ label: this.label.value }),
     });
-    this.cells = choice(
-      "What the squares show",
-      [
-        ["head", "matrix", "each head's matrix, in a range of colours of its own"],
-        ["shared", "on one scale", "each head's matrix, in one range of colours for all heads"],
-        ["measure", "measure", "the measure as a colour and a number"],
-      ],
-      state.values.cells,
-      (cells) => state.set({ cells }),
+    /** @type {Choice<Values["cells"]>[]} */
+    const squares = [
+      ["label", "labels", "what each head does over the corpus of the study"],
+      ["head", "matrix", "each head's matrix, in a range of colours of its own"],
+      ["shared", "on one scale", "each head's matrix, in one range of colours for all heads"],
+      ["measure", "measure", "the measure as a colour and a number"],
+    ];
+    this.cells = choice("What the squares show", squares, state.values.cells, (cells) =>
+      state.set({ cells }),
     );
     this.element = h(
       "div",
@@ -51,7 +59,15 @@ export class Tools {
     );
   }
 
+  /**
+   * A field for a number that the measure is not below, or not above.
+   *
+   * @param {"least" | "most"} name
+   * @param {string} words
+   * @param {string} title
+   */
   bound(name, words, title) {
+    /** @type {HTMLInputElement} */
     const field = h("input", {
       type: "number",
       class: `bound ${name}`,
@@ -64,8 +80,15 @@ export class Tools {
     return field;
   }
 
-  /** Show what is chosen among `all` measures that there are. */
-  update(all, chosen) {
+  /**
+   * Show what is chosen among `all` measures that there are.
+   *
+   * @param {Map<string, Measure>} all
+   * @param {Measure & {name: string, lift: boolean}} chosen
+   * @param {Values["cells"]} cells
+   * @param {Values["order"]} order
+   */
+  update(all, chosen, cells, order) {
     const { state, study, reading } = this.session;
     this.fillMeasures(all);
     this.measure.value = chosen.name;
@@ -73,14 +96,17 @@ export class Tools {
     this.by.hidden = !chosen.hasChance;
     this.by.choose(chosen.lift ? "lift" : "value");
     [this.least.value, this.most.value] = [state.values.least, state.values.most];
-    this.order.choose(state.values.order);
+    this.order.choose(order);
+    this.order.offer((each) => each !== "map" || Boolean(study?.map));
     this.label.hidden = !study;
     if (study) this.fillLabels(study);
     this.label.value = state.values.label;
-    this.cells.hidden = !reading;
-    this.cells.choose(state.values.cells);
+    this.cells.hidden = !reading && !study;
+    this.cells.choose(cells);
+    this.cells.offer((each) => (each === "label" ? Boolean(study) : each === "measure" || Boolean(reading)));
   }
 
+  /** @param {Map<string, Measure>} all */
   fillMeasures(all) {
     if (this.measure.length === all.size) return;
     const groups = Map.groupBy(all, ([, { group }]) => group);
@@ -97,16 +123,20 @@ export class Tools {
     );
   }
 
-  /** Kinds of labels, the most frequent first, with the anchors one by one below theirs. */
+  /**
+   * Kinds of labels, the most frequent first, with the anchors one by one below theirs.
+   *
+   * @param {Study} study
+   */
   fillLabels(study) {
     if (this.filled === study) return;
     this.filled = study;
-    const count = (labels) =>
+    const count = (/** @type {string[]} */ labels) =>
       Array.from(
         Map.groupBy(labels, (label) => label),
-        ([label, { length }]) => [label, length],
+        ([label, { length }]) => /** @type {const} */ ([label, length]),
       ).sort(([, a], [, b]) => b - a);
-    const labels = study.cards.map(({ label }) => label);
+    const labels = study.cards.flatMap(({ labels: own }) => own.map(({ name }) => name));
     const options = count(labels.map(kindOf)).flatMap(([kind, number]) => {
       const inside = count(labels.filter((label) => kindOf(label) === kind && label !== kind));
       return [

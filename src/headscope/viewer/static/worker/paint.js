@@ -3,7 +3,14 @@
 
 const FAINT = 56; // of 255: how much of a pair that is not high remains visible
 
-/** 256 colours (r, g, b each) as words of pixels, with the given opacity. */
+/** @typedef {import("../types.js").Colours} Colours */
+
+/**
+ * 256 colours (r, g, b each) as words of pixels, with the given opacity.
+ *
+ * @param {Uint8Array} colours
+ * @param {number} opacity
+ */
 function pixelWords(colours, opacity) {
   const words = new Uint32Array(256);
   const bytes = new Uint8Array(words.buffer);
@@ -12,7 +19,18 @@ function pixelWords(colours, opacity) {
   return words;
 }
 
-/** Colour some values into pixels, from the first colour at `from` to the last at `to`. */
+/**
+ * Colour some values into pixels, from the first colour at `from` to the last at `to`.
+ *
+ * @param {Float32Array} values
+ * @param {number} start
+ * @param {number} count
+ * @param {Uint32Array} pixels
+ * @param {number} at
+ * @param {Uint32Array} words
+ * @param {number} from
+ * @param {number} to
+ */
 function colourRow(values, start, count, pixels, at, words, from, to) {
   const factor = 255 / (to - from);
   for (let k = 0; k < count; k++) {
@@ -23,30 +41,41 @@ function colourRow(values, start, count, pixels, at, words, from, to) {
 
 /**
  * A matrix as a picture of a pixel a cell. C is symmetric, so half of it is enough to see all of
- * it: given `reach`, the thresholds of the high pairs, all others recede above the diagonal.
+ * it: given which pairs are high, all others recede above the diagonal.
+ *
+ * @param {Float32Array} values
+ * @param {number} size
+ * @param {Colours} scale
+ * @param {((i: number, j: number) => boolean) | null} isHigh
  */
-function matrixPicture(values, size, { from, to, colours }, reach) {
+function matrixPicture(values, size, { from, to, colours }, isHigh) {
   const image = new ImageData(size, size);
   const pixels = new Uint32Array(image.data.buffer);
   const [full, faint] = [pixelWords(colours, 255), pixelWords(colours, FAINT)];
   for (let i = 0; i < size; i++) {
     const row = i * size;
-    if (reach === null) {
+    if (isHigh === null) {
       colourRow(values, row, size, pixels, row, full, from, to);
       continue;
     }
     colourRow(values, row, i + 1, pixels, row, full, from, to);
     colourRow(values, row + i + 1, size - i - 1, pixels, row + i + 1, faint, from, to);
     for (let j = i + 1; j < size; j++) {
-      const value = values[row + j];
-      if (value >= reach[i] || value >= reach[j])
-        colourRow(values, row + j, 1, pixels, row + j, full, from, to);
+      if (isHigh(i, j)) colourRow(values, row + j, 1, pixels, row + j, full, from, to);
     }
   }
   return createImageBitmap(image);
 }
 
-/** All thumbnails on one sheet, layers down and heads across, each with limits of its own. */
+/**
+ * All thumbnails on one sheet, layers down and heads across, each with limits of its own.
+ *
+ * @param {{cells: Float32Array, blocks: number}} thumbnails
+ * @param {number} layers
+ * @param {number} heads
+ * @param {number[]} limits
+ * @param {Uint8Array} colours
+ */
 function thumbnailSheet({ cells, blocks }, layers, heads, limits, colours) {
   const image = new ImageData(heads * blocks, layers * blocks);
   const pixels = new Uint32Array(image.data.buffer);

@@ -2,6 +2,16 @@
 // Similarity from head vectors, as pairs/reference.py defines it. This and its neighbours are
 // classic scripts, joined end to end into the one worker that every shell starts from a Blob.
 
+/** @typedef {import("../types.js").Header} Header */
+/** @typedef {import("../types.js").Kind} Kind */
+/** @typedef {import("../types.js").Range} ColourRange */
+
+/** A reading that is open: its vectors as float16, (layers, heads, tokens, head size). */
+/** @typedef {{header: Header, halves: Uint16Array, size: number}} OpenReading */
+
+/** What has a row of its own: from which position on, and of how many tokens. */
+/** @typedef {{positions: Int32Array, counts: number[]}} Rows */
+
 const NO_DIRECTION = 1e-6;
 
 // The value of each of the 65,536 float16 bit patterns: a table is faster than arithmetic.
@@ -26,6 +36,11 @@ const HALF = (() => {
 /**
  * The vectors of one head, a row for each of `positions`: Float64Array (rows × head size). A row
  * is the mean of `counts` tokens from its position on: of one token, or of the pieces of a word.
+ *
+ * @param {OpenReading} reading
+ * @param {number} layer
+ * @param {number} head
+ * @param {Rows} rows
  */
 function headVectors(reading, layer, head, { positions, counts }) {
   const { heads, head_size: d } = reading.header.model;
@@ -41,7 +56,14 @@ function headVectors(reading, layer, head, { positions, counts }) {
   return z;
 }
 
-/** Prepare vectors in place so that their scalar products are the reading asked for. */
+/**
+ * Prepare vectors in place so that their scalar products are the reading asked for.
+ *
+ * @param {Float64Array} z
+ * @param {number} count
+ * @param {number} d
+ * @param {Kind} kind
+ */
 function prepare(z, count, d, kind) {
   if (kind === "raw") return z;
   let longest = 0;
@@ -59,19 +81,35 @@ function prepare(z, count, d, kind) {
   return z;
 }
 
+/**
+ * @param {Float64Array} z
+ * @param {number} i
+ * @param {number} d
+ */
 function norm(z, i, d) {
   let sum = 0;
   for (let c = i * d; c < i * d + d; c++) sum += z[c] * z[c];
   return Math.sqrt(sum);
 }
 
+/**
+ * @param {Float64Array} z
+ * @param {number} count
+ * @param {number} d
+ */
 function meanVector(z, count, d) {
   const mean = new Float64Array(d);
   for (let i = 0; i < count; i++) for (let c = 0; c < d; c++) mean[c] += z[i * d + c] / count;
   return mean;
 }
 
-/** The similarity matrix C (count × count) of prepared vectors. */
+/**
+ * The similarity matrix C (count × count) of prepared vectors.
+ *
+ * @param {Float64Array} z
+ * @param {number} count
+ * @param {number} d
+ */
 function product(z, count, d) {
   const C = new Float32Array(count * count);
   for (let i = 0; i < count; i++) {
@@ -89,6 +127,11 @@ function product(z, count, d) {
 /**
  * C averaged over blocks of tokens, blocks × blocks, without making C: the mean of z_i · z_j over
  * two blocks is the product of the two mean vectors.
+ *
+ * @param {Float64Array} z
+ * @param {number} count
+ * @param {number} d
+ * @param {number} blocks
  */
 function blockMeans(z, count, d, blocks) {
   const means = new Float64Array(blocks * d);
@@ -101,7 +144,12 @@ function blockMeans(z, count, d, blocks) {
   return product(means, blocks, d);
 }
 
-/** The k-th smallest value (k from 0); the array is put into another order. */
+/**
+ * The k-th smallest value (k from 0); the array is put into another order.
+ *
+ * @param {Float32Array} values
+ * @param {number} k
+ */
 function select(values, k) {
   let [left, right] = [0, values.length - 1];
   while (right > left) {
@@ -127,19 +175,51 @@ function select(values, k) {
   return values[k];
 }
 
-/** The values of all pairs i < j. */
-function pairValues(C, count) {
+/**
+ * The values of all pairs i < j, of those within one window where `windows` of the rows are given.
+ *
+ * @param {Float32Array} C
+ * @param {number} count
+ * @param {Int32Array | null} windows
+ */
+function pairValues(C, count, windows) {
   const values = new Float32Array((count * (count - 1)) / 2);
   let at = 0;
   for (let i = 0; i < count; i++) {
-    for (let j = i + 1; j < count; j++) values[at++] = C[i * count + j];
+    for (let j = i + 1; j < count; j++) {
+      if (windows === null || windows[i] === windows[j]) values[at++] = C[i * count + j];
+    }
   }
+  return values.subarray(0, at);
+}
+
+/**
+ * The values of the pairs that set the colours: those without special tokens, whose rows stand out
+ * in most heads; all of them where nothing else is left.
+ *
+ * @param {Float32Array} C
+ * @param {boolean[]} special
+ */
+function plainValues(C, special) {
+  const count = special.length;
+  const plain = special.flatMap((is, row) => (is ? [] : [row]));
+  if (plain.length < 2) return pairValues(C, count, null);
+  const values = new Float32Array((plain.length * (plain.length - 1)) / 2);
+  let at = 0;
+  for (const i of plain) for (const j of plain) if (j > i) values[at++] = C[i * count + j];
   return values;
 }
 
-/** From the 1st to the 99th percentile of some values, so that a few outliers do not grey all. */
+/**
+ * From the 1st to the 99th percentile of some values, and not to the very last of ten or more, so
+ * that a few outliers do not grey all.
+ *
+ * @param {Float32Array} values
+ * @returns {ColourRange}
+ */
 function colourRange(values) {
   if (!values.length) return [0, 1];
   const last = values.length - 1;
-  return [select(values, Math.round(0.01 * last)), select(values, Math.round(0.99 * last))];
+  const beyond = Math.max(Math.round(0.01 * last), last > 8 ? 1 : 0);
+  return [select(values, beyond), select(values, last - beyond)];
 }

@@ -1,0 +1,156 @@
+"""The attention statistics on a CUDA device: a launch or two for all heads and texts of a layer."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headscope.attention.cuda import kernels
+from headscope.attention.statistics import ROW_SUMS, AttentionStatistics, Scores, from_sums
+from headscope.compute.pinned import to_host
+from headscope.pairs.batch import TokenBatch, labels
+from headscope.pairs.tokens import Ints
+from headscope.pairs.vectors import refuse_not_finite
+
+ROWS = 64  # tokens in a block of rows
+COLUMN_STEPS = 2.0**32  # columns are summed in whole numbers of one over this
+
+
+class _Texts:
+    """What the kernels read of the tokens of a batch, on the device."""
+
+    def __init__(
+        self,
+        batch: TokenBatch,
+        classes: Sequence[Ints],
+        number: int,
+        device: torch.device,
+        keys: int,  # in a block
+    ) -> None:
+        texts, size = len(batch), max(int(max(batch.lengths)), 1)
+        self.size, self.blocks = size, -(-size // keys)
+        kind, sentence = np.full((2, texts, self.blocks * keys), -1, np.int32)
+        rows = np.zeros((texts, number), np.int64)
+        for b, (text, own) in enumerate(zip(batch.texts, classes, strict=True)):
+            kind[b, : len(text)], sentence[b, : len(text)] = own, labels(text.sentences)
+            rows[b] = np.bincount(own, minlength=number)
+        numbers = sentence.reshape(texts, self.blocks, keys)
+
+        def there(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+        self.rows = rows
+        self.lengths = there(batch.lengths.astype(np.int32))
+        self.classes, self.sentence = there(kind[:, :size]), there(sentence[:, :size])
+        columns = np.arange(max(16, 1 << (number - 1).bit_length()))
+        self.members = there((kind[:, :size, None] == columns).astype(np.float16))  # (B, S, C)
+        self.low, self.high = there(numbers.min(2)), there(numbers.max(2))  # (B, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Statistics under way on the device."""
+
+    rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]]  # (B, K)
+    sums: Tensor  # (B, H, C, 2 C) by class of the row: mass by class, and the sums over rows
+    columns: Tensor  # (B, H, S) in whole numbers of 1 / COLUMN_STEPS
+    layer: str | None
+
+    def __call__(self) -> AttentionStatistics:
+        """Wait for the numbers."""
+        K, C = self.rows.shape[1], self.sums.shape[2]
+        own = torch.cat([self.sums[:, :, :K, :K], self.sums[:, :, :K, C : C + len(ROW_SUMS)]], 3)
+        sums, columns = to_host([own, self.columns.float() / COLUMN_STEPS])
+        finite = torch.from_numpy(np.isfinite(sums).all((2, 3)))
+        refuse_not_finite(finite, self.layer, "queries or keys")
+        mass, by_row = np.split(sums.astype(np.float64), [K], axis=-1)
+        return from_sums(self.rows, mass, by_row.swapaxes(2, 3), columns.astype(np.float64))
+
+
+def start(
+    query: Tensor,
+    key: Tensor,
+    batch: TokenBatch,
+    classes: Sequence[Ints],
+    number_of_classes: int,
+    scores: Scores,
+    mask: Tensor | None = None,
+    sinks: Tensor | None = None,
+    layer: str | None = None,
+    normaliser: Tensor | None = None,
+) -> Pending:
+    """Launch the kernels and return at once; with a normaliser (B, H, S), one of them."""
+    B, H, _, d = query.shape
+    K, device = number_of_classes, query.device
+    fine, few = query.element_size() > 2, d * query.element_size() <= 256
+    keys = 64 if few else 32  # tokens in a block
+    known = ("attention", str(device), K, keys, b"".join(own.tobytes() for own in classes))
+    text = batch.remember(known, lambda: _Texts(batch, classes, K, device, keys))
+    S, C = text.size, text.members.shape[2]
+    query, key = (x if x.stride(3) == 1 else x.contiguous() for x in (query, key))
+    if mask is not None and mask.dtype == torch.bool:
+        mask = torch.zeros_like(mask, dtype=torch.float32).masked_fill_(~mask, -1e30)
+    added = text.lengths if mask is None else mask.float().expand(B, H, *mask.shape[2:])
+    added = added if mask is None or added.stride(3) == 1 else added.contiguous()
+    steps = (0, 0, 0) if mask is None else added.stride()[:3]
+    strides = (*query.stride()[:3], *key.stride()[:3], *steps)
+    window = S if scores.window is None else scores.window
+    numbers = (scores.scaling, scores.softcap or 1.0, window, H, H // key.shape[1], S, d)
+    shape = {
+        "ROWS": ROWS,
+        "T": keys,
+        "D": max(16, 1 << (d - 1).bit_length()),
+        "CAUSAL": scores.causal,
+        "WINDOW": scores.window is not None,
+        "MASK": mask is not None,
+        "CAP": scores.softcap is not None,
+        "PRECISION": "tf32x3" if fine else "ieee",
+        "num_warps": 4,
+        "num_stages": 2 if few else 1,
+    }
+    grid = (-(-S // ROWS), B * H)
+    unit = 1 / math.log(2)
+    # A normaliser of the model's own includes padding, if there was any.
+    if normaliser is None or min(batch.lengths) < query.shape[2]:
+        normaliser, unit = torch.empty(B, H, S, device=device), 1.0
+        sink = text.lengths if sinks is None else sinks.float()
+        kernels.normalise[grid](
+            query,
+            key,
+            added,
+            sink,
+            text.lengths,
+            normaliser,
+            *strides,
+            *numbers,
+            SINK=sinks is not None,
+            **shape,
+        )
+    sums = torch.empty(B, H, grid[0], C, 2 * C, device=device)
+    columns = torch.zeros(B, H, S, dtype=torch.int64, device=device)
+    kernels.add_up[grid](
+        query,
+        key,
+        added,
+        text.lengths,
+        normaliser.contiguous(),
+        text.classes,
+        text.members,
+        text.sentence,
+        text.low,
+        text.high,
+        sums,
+        columns,
+        unit,
+        *strides,
+        *numbers,
+        text.blocks,
+        C=C,
+        FINE=fine,
+        **shape,
+        maxnreg=None if fine else 128,  # for more threads at a time
+    )
+    return Pending(text.rows, sums.sum(2), columns, layer)

@@ -1,0 +1,1 @@
+"""What changes when heads change: silencing, pruning, entropy by layer, noise taken away."""

@@ -1,0 +1,1 @@
+"""What people have annotated in texts, and how well each head finds it."""

@@ -1,0 +1,114 @@
+"""Workers as processes of this machine, one a device or several on its cores.
+
+Each is a new Python that runs `worker.main`, not a copy of this process: a copy of a process that
+has used CUDA, or threads, does not work, and a copy by name would run the caller's script again.
+"""
+
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import IO, Any, cast
+
+from headscope.engines import threads_of
+from headscope.engines.pool import Pool
+from headscope.engines.worker import packed_job
+from headscope.errors import CannotStudy, WorkerLost
+from headscope.study.reader import Answer, Job, Run
+from headscope.units import Item, Units, in_turn
+
+BEGIN = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from headscope.engines.worker import main; main()"
+)
+MANY = 8  # workers, from which on each is given whole stretches
+
+
+class Processes:
+    """So many processes, the model in each."""
+
+    def __init__(self, workers: int, threads: int | None = None, devices: tuple[str, ...] = ()):
+        self.workers, self.devices = workers, devices or ("cpu",)
+        cuda = any(device.startswith("cuda") for device in self.devices)
+        self.threads = threads_of(threads, workers, cuda)
+        self.stretches = workers >= MANY
+
+    def through(self, read: Callable[[Item], Units], items: Iterator[Item]) -> Iterator[Units]:
+        """See `study.reader.Engine`."""
+        return in_turn(read, items)
+
+    def read(
+        self, job: Job, runs: Iterator[Run], stopped: Callable[[], bool]
+    ) -> Generator[tuple[Run, Answer], None, None]:
+        """See `study.reader.Engine`."""
+        data = packed_job(job)
+
+        def start(seat: int) -> Process:
+            return Process(data, self.devices[seat % len(self.devices)], job.threads)
+
+        yield from Pool(self.workers, start).in_order(runs, stopped)
+
+
+class Process:
+    """A worker, and the pipes to it."""
+
+    def __init__(self, data: bytes, device: str, threads: int):
+        if "python" not in Path(sys.executable or "").name.lower():
+            raise CannotStudy("Workers need a Python that can be started; use the engine 'local'.")
+        counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | counts,
+            start_new_session=True,  # Ctrl-C is for the process that adds up
+        )
+        try:
+            self._say((data, device))
+            self._answer()
+        except BaseException:
+            self.end()
+            raise
+
+    def ask(self, run: Run) -> Answer:
+        """Have a run read."""
+        self._say(run)
+        answer = self._answer()
+        assert answer is not None
+        return answer
+
+    def end(self) -> None:
+        """Kill the process, and wait until it is gone."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                cast(IO[bytes], pipe).close()
+
+    def _say(self, what: Any) -> None:
+        pipe = cast(IO[bytes], self.process.stdin)
+        try:
+            pickle.dump(what, pipe, 5)
+            pipe.flush()
+        except (OSError, ValueError) as error:
+            raise self._lost() from error
+
+    def _answer(self) -> Answer | None:
+        try:
+            said, error = pickle.load(cast(IO[bytes], self.process.stdout))
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as lost:
+            raise self._lost() from lost
+        if error is not None:
+            raise error
+        return cast(Answer | None, said)
+
+    def _lost(self) -> WorkerLost:
+        self.process.kill()
+        code = self.process.wait()
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with status {code}"
+        return WorkerLost(f"ended {how}")

@@ -1,0 +1,133 @@
+"""What a measure is, and what measures are given: the statistics of every layer for a few texts.
+
+Also the three small operations that measures share: putting contributions on a grid, dividing where
+there is something to divide by, and pairing a value with its chance level.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from headscope.attention.statistics import AttentionStatistics
+from headscope.pairs import PairStatistics, TokenBatch
+from headscope.units import Unit
+
+Values: TypeAlias = npt.NDArray[np.float64]
+Sums: TypeAlias = Mapping[str, Values]
+
+GRID = 2.0**20
+"""Contributions are rounded to multiples of 1 / GRID, so that sums up to 2**33 are exact."""
+
+
+ALL_PAIRS = "the same over all pairs, weighed by the high pairs of each head and text"
+"""The chance level of what is counted over high pairs, in words."""
+
+
+class Quantity(NamedTuple):
+    """A value and what it would be by chance; None where chance says nothing."""
+
+    value: Values
+    chance: Values | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a quantity means, said once: page, viewer, tooltips and reports have it from here."""
+
+    name: str  # unique among all quantities of all measures
+    says: str  # what is computed, in words and maths on one line
+    unit: str  # "" for a plain number
+    show: Literal["percent", "number"]
+    more: str  # what a larger value means
+    chance: str  # what the chance level is; "" where chance says nothing
+    source: Literal["paper", "summary", "ours"]
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedAttention:
+    """Where the attention of every head went in some texts."""
+
+    units: Sequence[Unit]
+    layers: Sequence[AttentionStatistics]
+    causal: bool
+
+    def stacked(self, name: str) -> Values:
+        """One field of the statistics: (texts, layers, heads, …)."""
+        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedPairs:
+    """What the pairs of every head in some texts are like, under one reading and one rule."""
+
+    units: Sequence[Unit]
+    batch: TokenBatch  # the same tokens, as the pair statistics were given them
+    layers: Sequence[PairStatistics]
+    rule: int  # which of the rules that were asked for
+    vectors: Sums  # of `measures.size.vector_statistics`: (texts, layers, heads)
+    detection: Values  # of `measures.repetition.detection`: (texts, layers, heads)
+    seed: int
+    clustered: Values | None = None  # high pairs in clusters, for peak rules (see noise.py)
+
+    def pairs(self, name: str) -> Values:
+        """One field over all pairs: (texts, layers, heads, …)."""
+        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+
+    def high(self, name: str) -> Values:
+        """One field over high pairs: (texts, layers, heads, …)."""
+        found = [getattr(layer.high[self.rule], name) for layer in self.layers]
+        return np.stack(found, 1).astype(np.float64)
+
+    def anchors(self, name: str) -> npt.NDArray[np.int64]:
+        """One field of the anchors of high pairs: (texts, layers, heads, kinds)."""
+        return np.stack([getattr(layer.high[self.rule].anchors, name) for layer in self.layers], 1)
+
+    def chance(self, name: str) -> Values:
+        """One field of the text alone: (texts, 1, 1, …)."""
+        found: Values = getattr(self.layers[0].chance, name)[:, None, None].astype(np.float64)
+        return found
+
+    def expected(self, name: str) -> Values:
+        """As many pairs as are high, drawn from all pairs of the text: how many are such."""
+        count, found = self.high("count"), self.chance(name)
+        trailing = (...,) + (None,) * (found.ndim - count.ndim)
+        return on_grid(ratio(count[trailing] * found, self.chance("count")[trailing], 0.0))
+
+
+Observed = TypeVar("Observed", ObservedAttention, ObservedPairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure(Generic[Observed]):
+    """One finding: its name, what it needs, its quantities, and the two pure functions behind them.
+
+    `update` turns what was observed of some texts into named arrays (texts, layers, heads), which
+    add up over texts; `compute` turns such sums, with any axes in front, into the quantities.
+    """
+
+    name: str  # of its table, too
+    about: str  # one line
+    inputs: tuple[Literal["attention", "pairs", "vectors"], ...]
+    keys: tuple[Literal["reading", "special", "rule"], ...]  # what its numbers depend on
+    definitions: tuple[Definition, ...]  # in the order in which `compute` gives the quantities
+    update: Callable[[Observed], dict[str, Values]]
+    compute: Callable[[Sums], dict[str, Quantity]]
+
+
+AnyMeasure: TypeAlias = Measure[ObservedAttention] | Measure[ObservedPairs]
+
+
+def on_grid(values: Values) -> Values:
+    """Round to the grid on which sums are exact, whatever their order."""
+    return np.round(values * GRID) / GRID
+
+
+def ratio(above: Any, below: Any, empty: float = np.nan) -> Values:
+    """Divide, with `empty` where there is nothing below."""
+    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    some = below != 0
+    divided: Values = np.where(some, above / np.where(some, below, 1.0), empty)
+    return divided

@@ -1,0 +1,1 @@
+"""The pair statistics on a CUDA device, by Triton kernels over tiles of C in registers."""

@@ -1,0 +1,292 @@
+"""The pair statistics on a CUDA device, for all heads and texts of a layer at once.
+
+One pass over the tiles of C adds up. For `quantile`, a sample says about where the threshold lies;
+a second pass lists the pairs from a little below it on, and the exact threshold and every count
+come from the list. Other rules know their threshold and list the pairs that reach it. Where a list
+was too short or the sample misled, which takes many equal similarities or a very wide rule,
+thresholds are found bit by bit and the pairs listed a few rows at a time: slower, and as exact.
+The same kernels run on a CPU under Triton's interpreter (TRITON_INTERPRET=1), for tests.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from headscope.compute.pinned import to_host
+from headscope.errors import NotPossible
+from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assemble
+from headscope.pairs.batch import TokenBatch
+from headscope.pairs.cuda import launches
+from headscope.pairs.cuda.high_counts import Counted
+from headscope.pairs.cuda.launches import NO_PAIR, Lists, Sums
+from headscope.pairs.cuda.layer import BINS, SHARE_STEPS, Layer, TextTensors, read, tile_of
+from headscope.pairs.distances import DISTANCE_BINS
+from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
+from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, Values
+from headscope.pairs.tokens import SimilarityReading, Special
+from headscope.pairs.vectors import refuse_not_finite
+
+LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
+LIST_BYTES = 3 * 2**26  # of pairs listed at once
+SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Statistics under way on the device."""
+
+    batch: TokenBatch
+    rules: tuple[Rule, ...]
+    reading: SimilarityReading
+    special: Special
+    name: str | None  # of the layer
+    layer: Layer
+    sums: Sums
+    ranks: tuple[Tensor | None, ...]  # (B,) for each quantile rule, and last for the top pairs
+    high: tuple[Counted, ...]  # for each rule
+    best: Tensor  # (BH, N) the top pairs
+    checks: Tensor  # (1 + rules + 1, BH) the largest |z|; then whether a list was too short
+    exponent: Tensor | None = None  # (B, H) of a scale, where vectors are too large or too small
+
+    def __call__(self) -> PairStatistics:
+        """Wait for the numbers, and do again what did not fit."""
+        shape = (len(self.batch), self.layer.z.shape[1])
+        checks, *found = to_host([self.checks, *_results(self)])
+        largest = torch.from_numpy(checks[0].reshape(shape))
+        refuse_not_finite(largest.isfinite(), self.name)
+        extreme = (largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))
+        if self.exponent is None and bool(extreme.any()):
+            return self._scaled(largest)()
+        if checks[1:].any():
+            for n, too_many in enumerate(checks[1:]):
+                if too_many.any():
+                    which = torch.from_numpy(np.flatnonzero(too_many))
+                    _redo(self, n, which.to(self.layer.z.device))
+            found = to_host(_results(self))
+        numbers = _numbers(self, found, shape)
+        return assemble(self.batch, self.rules, numbers, self.reading, self.special)
+
+    def _scaled(self, largest: Tensor) -> "Pending":
+        """The same again with the vectors of each head scaled by a power of two, (B, H)."""
+        z, exponent = self.layer.z, torch.frexp(largest).exponent
+        # In two steps, for one factor alone can be too large for a float32.
+        half = (-exponent // 2).to(z.device)[..., None, None]
+        rest = -exponent.to(z.device)[..., None, None] - half
+        z = torch.ldexp(torch.ldexp(z.float(), half), rest)
+        top, name = self.best.shape[1], self.name
+        again = start(z, self.batch, self.rules, special=self.special, top=top, layer=name)
+        return replace(again, reading=self.reading, exponent=exponent)
+
+
+def start(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    *,
+    reading: SimilarityReading = "raw",
+    special: Special = "kept",
+    top: int = 0,
+    layer: str | None = None,
+) -> Pending:
+    """Launch every kernel for z (B, H, S, d) and return at once."""
+    longest = int(max(batch.lengths, default=0))
+    if longest > LONGEST:
+        raise NotPossible(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
+    where, tile = str(z.device), tile_of(z if reading == "raw" else z.float())
+    text = batch.remember(
+        ("cuda", special, where, tile), lambda: TextTensors(batch, special, z.device, tile)
+    )
+    own, sizes = read(z, text, reading)
+    vectors = launches.measure(own, text)
+    sums = launches.add_up(vectors)
+
+    def ranks_of(rule: Rule | None) -> Tensor | None:
+        if rule is not None and not isinstance(rule, Quantile):
+            return None
+        numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts]
+        return batch.remember(
+            ("ranks", rule, top, special, where),
+            lambda: torch.tensor(numbers, device=z.device, dtype=torch.int32),
+        )
+
+    ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
+    longest_first = sizes.lengths.sort(1, descending=True).values  # (BH, S)
+    large = [launches.large_reach(longest_first, own, z.shape[1]) for own in ranks[: len(rules)]]
+    high = tuple(
+        Counted.nothing(vectors, sizes, reached, _reach(rule, vectors, sums))
+        for rule, reached in zip(rules, large, strict=True)
+    )
+    best = torch.full((vectors.number, top), NO_PAIR, device=z.device)
+    checks = torch.zeros(1 + len(ranks), vectors.number, device=z.device)
+    checks[0] = vectors.largest
+    pending = Pending(
+        batch, tuple(rules), reading, special, layer, vectors, sums, ranks, high, best, checks
+    )
+    most = max([top, *(_most(rule, max(text.counts)) for rule in rules)])
+    # Room for two and a half times what is wanted, and never more than twice what there is.
+    _list_and_count(pending, min(5 * most // 2 + 4096, 2 * max(text.counts) + 64))
+    return pending
+
+
+def _most(rule: Rule, pairs: int) -> int:
+    """How many of so many pairs a rule is expected to call high."""
+    return rule.number(pairs) if isinstance(rule, Quantile) else pairs // 32
+
+
+def _reach(rule: Rule, layer: Layer, sums: Sums) -> Tensor:
+    """The threshold of a rule, (BH,) or (BH, S); room for it where it has to be searched for."""
+    match rule:
+        case Quantile():
+            return layer.new()
+        case Peak(f):
+            return launches.round_up(f * sums.extremes[:, 1])
+        case Sigma(k):
+            return launches.round_up(sums.mean + k * sums.variance.sqrt())
+        case Nearest(k):
+            return launches.nearest_reach(layer, k)
+
+
+def _list_and_count(pending: Pending, capacity: int) -> None:
+    """List the pairs of as many heads at once as there is room for, and count them."""
+    layer, together = pending.layer, max(1, LIST_BYTES // (8 * capacity))
+    searched = [(n, ranks) for n, ranks in enumerate(pending.ranks) if ranks is not None]
+    if searched:
+        largest = searched[0][1]
+        for _, ranks in searched[1:]:
+            largest = torch.maximum(largest, ranks)
+        edges = launches.place_edges(layer, largest, capacity)
+    for begin in range(0, layer.number, together):
+        own = slice(begin, begin + together)
+        lists = Lists(layer.some(layer.heads[own]), capacity)
+        if searched:
+            lists.collect(edges.value)
+            for n, ranks in searched:
+                top = n == len(pending.rules)
+                reach = layer.new() if top else pending.high[n].reach
+                lists.select(edges, ranks, reach, pending.checks[1 + n])
+                if top:
+                    pending.best[own] = lists.best(pending.best[own])
+                else:
+                    _count(pending.high[n], lists)
+        for n, rank in enumerate(pending.ranks[: len(pending.rules)]):
+            if rank is None:
+                lists.collect(pending.high[n].reach)
+                pending.checks[1 + n, own] = lists.overflow()
+                _count(pending.high[n], lists)
+
+
+def _count(counted: Counted, lists: Lists) -> None:
+    """Count the high pairs of heads whose lists hold all of them."""
+    counted.add(lists)
+    counted.find_anchors(lists.layer)
+    counted.add_around(lists)
+
+
+def _redo(pending: Pending, n: int, which: Tensor) -> None:
+    """Count one rule again for some heads, a few rows at a time so that every list fits."""
+    layer, ranks, is_top = pending.layer.some(which), pending.ranks[n], n == len(pending.rules)
+    reach = layer.new() if is_top else pending.high[n].reach.clone()
+    if ranks is not None:
+        reach[which] = launches.kth_largest(layer, ranks[which // layer.z.shape[1]])
+    counted = pending.high[n if not is_top else 0]
+    counted = Counted.nothing(layer, counted.sizes, counted.large, reach)
+    size, blocks = layer.text.size, layer.text.blocks
+    # A row has at most this many pairs in one list.
+    each = layer.text.tile * launches.MOST_LISTS * -(-size // launches.MOST_LISTS)
+    together = max(1, min(blocks, LIST_BYTES // (8 * each * len(which))))
+    lists, best = Lists(layer, together * each), torch.full_like(pending.best[which], NO_PAIR)
+
+    def again() -> Iterator[Lists]:
+        for first in range(0, blocks, together):
+            lists.collect(reach, first, min(together, blocks - first))
+            yield lists
+
+    if is_top:
+        for some in again():
+            best = some.best(best)
+        pending.best[which] = best
+        return
+    for some in again():
+        counted.add(some)
+    counted.find_anchors(layer)
+    if layer.text.types is not None:
+        for some in again():
+            counted.add_around(some)
+    pending.high[n].put(which, counted)
+
+
+def _results(pending: Pending) -> list[Tensor]:
+    """Everything the host wants, most of it as float64: counts are whole numbers below 2**53."""
+    layer, sums = pending.layer, pending.sums
+    packed = [layer.shift[:, None], sums.binned.flatten(1), sums.ends[:, :4]]
+    for counted in pending.high:
+        reach = counted.reach if counted.reach.ndim == 1 else counted.reach[:, 0]
+        packed += [reach[:, None], counted.counters, counted.by_bin, counted.expected[:, None]]
+        packed += [counted.anchors, counted.around]
+    flat = torch.cat([part.double() for part in packed], 1)  # (BH, …)
+    return [flat, *(counted.taking_part for counted in pending.high), pending.best]
+
+
+def _numbers(
+    pending: Pending, found: Sequence[npt.NDArray[Any]], shape: tuple[int, int]
+) -> PairNumbers:
+    """Give the numbers of `_results` their names."""
+    flat, *taking_part, best = found
+    at = 0
+
+    def take(*more: int) -> Values:
+        nonlocal at
+        begin, at = at, at + int(np.prod(more, dtype=int))
+        return flat[:, begin:at].reshape(*shape, *more)
+
+    shift, binned, ends = take(), take(2, BINS)[..., :DISTANCE_BINS], take(4)
+    high, kinds = [], pending.high[0].around.shape[1] if pending.high else 0
+    for taken in taking_part:
+        reach, counters, by_bin, expected = take(), take(COUNTERS), take(BINS), take()
+        anchors = _anchors(take(kinds), take(kinds)) if kinds else None
+        high.append(
+            HighNumbers(
+                reach=reach,
+                counters=counters.astype(np.int64),
+                by_distance=by_bin[..., :DISTANCE_BINS].astype(np.int64),
+                expected=expected / SHARE_STEPS,
+                taking_part=taken.reshape(*shape, -1),
+                anchors=anchors,
+            )
+        )
+    exponent = torch.zeros(shape, dtype=torch.int32)
+    return PairNumbers(
+        exponent=(exponent if pending.exponent is None else pending.exponent).numpy(),
+        shift=shift,
+        sums=binned[:, :, 0],
+        square=binned[:, :, 1].sum(-1),
+        unrelated=binned.sum(-1) - ends[..., :2],
+        highest=ends[..., 3],
+        high=tuple(high),
+        top=_top_pairs(best, pending.layer.text.size, shape) if best.shape[1] else None,
+    )
+
+
+def _anchors(leaders: Values, around: Values) -> Anchors:
+    """Read places and ends from the sortable numbers of `Counted.anchors`."""
+    ends, place = np.divmod(leaders.astype(np.int64), 2**16)
+    return Anchors(np.where(ends > 0, 65_535 - place, -1), ends, around.astype(np.int64))
+
+
+def _top_pairs(best: npt.NDArray[np.int64], size: int, shape: tuple[int, int]) -> TopPairs:
+    """Read positions and values from the sortable numbers of `Lists.best`."""
+    order = best.reshape(*shape, -1)  # (B, H, N)
+    missing = order == NO_PAIR
+    place = order & 0xFFFFFFFF
+    key = (~(order >> 32)).astype(np.int32)
+    value = (key ^ ((key >> 31) & 0x7FFFFFFF)).view(np.float32).astype(np.float64)
+    return TopPairs(
+        first=np.where(missing, -1, place // size),
+        second=np.where(missing, -1, place % size),
+        value=np.where(missing, np.nan, value),
+    )

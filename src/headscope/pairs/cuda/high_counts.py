@@ -1,0 +1,128 @@
+"""What is counted over the high pairs of a rule on a device, and the launches that count."""
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from headscope.pairs.assemble import COUNTERS
+from headscope.pairs.cuda import count_kernels
+from headscope.pairs.cuda.launches import BLOCK, Lists, strides, zeros
+from headscope.pairs.cuda.layer import BINS, Layer
+from headscope.pairs.tokens import AROUND, WORD_CLASSES
+from headscope.pairs.vectors import VectorSizes
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is counted over the high pairs of one rule, for every head."""
+
+    reach: Tensor  # (BH,) threshold, or (BH, S) one for every token
+    sizes: VectorSizes  # (BH, S)
+    large: Tensor  # (BH,) product of two lengths from which on they are large
+    counters: Tensor  # (BH, COUNTERS)
+    expected: Tensor  # (BH,) in whole numbers of 1 / SHARE_STEPS
+    by_bin: Tensor  # (BH, BINS)
+    taking_part: Tensor  # (BH, S)
+    anchors: Tensor  # (BH, K) int64: the ends of the leading type, and 65,535 less its first place
+    around: Tensor  # (BH, K) pairs in the surroundings of it
+
+    @staticmethod
+    def nothing(layer: Layer, sizes: VectorSizes, large: Tensor, reach: Tensor) -> "Counted":
+        """Nothing counted yet."""
+        size, number, types = layer.text.size, layer.number, layer.text.types
+        kinds = 0 if types is None else types.shape[1]
+        shapes = [(number, width) for width in (2 * COUNTERS, 2, BINS, size, kinds)]
+        wide_counters, wide_expected, *parts = zeros(layer.z.device, *shapes)
+        counters, expected = wide_counters.view(torch.int64), wide_expected.view(torch.int64)
+        by_bin, taking_part, around = parts
+        anchors = torch.zeros(number, kinds, dtype=torch.int64, device=layer.z.device)
+        return Counted(
+            reach,
+            sizes,
+            large,
+            counters,
+            expected[:, 0],
+            by_bin,
+            taking_part,
+            anchors,
+            around,
+        )
+
+    def put(self, heads: Tensor, other: "Counted") -> None:
+        """Replace what was counted for some heads."""
+        for field in fields(self):
+            if field.name != "sizes":
+                getattr(self, field.name)[heads] = getattr(other, field.name)[heads]
+
+    def add(self, lists: Lists) -> None:
+        """Count the listed pairs that reach the threshold."""
+        text, layer = lists.layer.text, lists.layer
+        count_kernels.count_high[lists.grid](
+            lists.listed,
+            lists.found,
+            layer.heads,
+            self.reach,
+            *strides(self.reach),
+            text.sentence,
+            text.token,
+            text.word,
+            text.occurrence,
+            text.word_class,
+            text.ordinary,
+            text.bins,
+            text.inside_share,
+            self.sizes.lengths,
+            self.sizes.rounding,
+            self.large,
+            self.counters,
+            self.expected,
+            self.by_bin,
+            self.taking_part,
+            lists.room,
+            lists.number,
+            layer.z.shape[1],
+            text.size,
+            BINS=BINS,
+            CLASSES=WORD_CLASSES,
+            COUNTERS=COUNTERS,
+            BLOCK=BLOCK,
+            num_warps=4,
+        )
+
+    def find_anchors(self, layer: Layer) -> None:
+        """Find the leading types of some heads, once all their high pairs are counted."""
+        types = layer.text.types
+        if types is None:
+            return
+        heads, place = layer.heads.long(), torch.arange(types.shape[2], device=types.device)
+        own = types[heads // layer.z.shape[1]].clamp(min=0)  # (n, K, S); padding has no ends
+        ends = torch.zeros(own.shape, dtype=torch.int64, device=own.device)
+        part = self.taking_part[heads].long()[:, None].expand(own.shape)
+        ends.scatter_add_(2, own, part)
+        # Most ends; of equals, the first.
+        self.anchors[heads] = ((ends << 16) + (65_535 - place)).amax(2)
+
+    def add_around(self, lists: Lists) -> None:
+        """Count the listed pairs that reach the threshold in the surroundings of the anchors."""
+        text, layer = lists.layer.text, lists.layer
+        if text.types is None:
+            return
+        count_kernels.count_around[lists.grid](
+            lists.listed,
+            lists.found,
+            layer.heads,
+            self.reach,
+            *strides(self.reach),
+            text.types,
+            self.anchors,
+            self.around,
+            lists.room,
+            lists.number,
+            layer.z.shape[1],
+            text.size,
+            KINDS=text.types.shape[1],
+            AROUND=AROUND,
+            BLOCK=BLOCK,
+            num_warps=4,
+        )

@@ -1,0 +1,317 @@
+"""The Triton kernels that go over the tiles of C and add up over all pairs."""
+
+# mypy: ignore-errors
+# Inside a kernel the names are those of Triton's own language, which has no Python types.
+
+import triton
+import triton.language as tl
+
+from headscope.pairs.cuda.tiles import (
+    BIG,
+    FAR,
+    head_start,
+    of_tokens,
+    products,
+    vectors,
+)
+
+
+@triton.jit(do_not_specialize=["S", "H"])
+def measure(
+    Z,  # (B, H, S, d)
+    kept,  # (B, S) int32
+    pairs,  # (B,) float64, how many pairs there are
+    largest,  # (BH,) float32 out: the largest |z|; NaN where something is not finite
+    shifts,  # (BH,) float32 out: about the mean of C
+    scales,  # (BH,) float32 out: one over how far they are spread, at most
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    T: tl.constexpr,
+    D: tl.constexpr,
+):
+    """How large the vectors of a head are, and about where its similarities lie."""
+    bh = tl.program_id(0)
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    most = tl.zeros((T, D), tl.float32)
+    bad = tl.zeros((T, D), tl.int32)
+    total = tl.zeros((T, D), tl.float32)
+    square = tl.zeros((T, D), tl.float32)
+    members = tl.zeros((T,), tl.int32)
+    for block in range(tl.cdiv(S, T)):
+        i = block * T + tl.arange(0, T)
+        part = tl.load(kept + text * S + i, mask=i < S, other=-1)
+        real = tl.where(part >= 0, i, -1)
+        z = vectors(Z, start, real, S, z_token, d, D).to(tl.float32)
+        size = tl.abs(z)
+        bad |= (size < BIG * 1.2).to(tl.int32) ^ 1  # 1 for NaN and infinity
+        most = tl.maximum(most, size)
+        z = tl.where((part > 0)[:, None], z, 0.0)
+        total += z
+        square += z * z
+        members += (part > 0).to(tl.int32)
+    added = tl.sum(total, 0)  # (D,)
+    squares = tl.sum(tl.sum(square, 1))
+    count = tl.maximum(tl.load(pairs + text).to(tl.float32), 1.0)
+    shift = (tl.sum(added * added) - squares) / (2.0 * count)
+    # C_ij = (m + a_i)·(m + a_j) about a mean m: its variance is 2 var(m·z), and that of a_i·a_j,
+    # which is at most the square of the mean of |a|².
+    number = tl.maximum(tl.sum(members), 1).to(tl.float32)
+    mean = added / number
+    length = tl.sum(mean * mean)
+    off = tl.zeros((T,), tl.float32)
+    for block in range(tl.cdiv(S, T)):
+        i = block * T + tl.arange(0, T)
+        part = tl.load(kept + text * S + i, mask=i < S, other=-1)
+        z = vectors(Z, start, tl.where(part > 0, i, -1), S, z_token, d, D).to(tl.float32)
+        along = tl.sum(z * mean[None, :], 1) - length
+        off += tl.where(part > 0, along * along, 0.0)
+    rest = tl.maximum(squares / number - length, 1e-6 * squares / number)
+    spread = tl.sqrt(2.0 * tl.sum(off) / number + rest * rest)
+    fine = tl.max(tl.max(bad, 1)) == 0
+    usual = fine & (tl.abs(shift) < BIG) & (spread < BIG)
+    tl.store(largest + bh, tl.where(fine, tl.max(tl.max(most, 1)), float("nan")))
+    tl.store(shifts + bh, tl.where(usual, shift, 0.0))
+    tl.store(scales + bh, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
+
+
+@triton.jit(do_not_specialize=["S", "H"])
+def add_up(
+    Z,
+    heads,  # the heads of this launch
+    kept,
+    whole,  # (B, 2) int32, from where to where all tokens of the blocks take part
+    shifts,
+    by_distance,  # (BH, 2, 2, blocks T) float32 out: sums, squares; at and below delta T + n
+    extremes,  # (BH, blocks, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    blocks,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Sums by distance, minimum and maximum, over the tiles of one block diagonal.
+
+    Along it an entry of the tile keeps its distance, so the sums by distance are sums of tiles,
+    and only their total is taken apart by distance.
+    """
+    delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    i = tl.arange(0, T)
+    whole_from, whole_to = tl.load(whole + text * 2), tl.load(whole + text * 2 + 1)
+    lowest = tl.full((T,), BIG, tl.float32)
+    highest = tl.full((T,), -BIG, tl.float32)
+    total = tl.zeros((T, T), tl.float32)
+    square = tl.zeros((T, T), tl.float32)
+    # Tiles all of whose entries are pairs, and then the others.
+    begin = tl.where(delta == 0, blocks, whole_from)
+    end = tl.maximum(whole_to - delta, begin)
+    for first in range(begin, end):
+        a = vectors(Z, start, first * T + i, S, z_token, d, D)
+        b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
+        c = products(a, b, PRECISION)  # (T, T)
+        lowest = tl.minimum(lowest, tl.min(c, 1))
+        highest = tl.maximum(highest, tl.max(c, 1))
+        x = c - shift
+        total += x
+        square += x * x
+    for first in tl.range(0, blocks - delta, num_stages=1):
+        if (first < begin) | (first >= end):
+            a = vectors(Z, start, first * T + i, S, z_token, d, D)
+            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
+            c = products(a, b, PRECISION)  # (T, T)
+            kept_i = of_tokens(kept, text, first * T + i, S) > 0
+            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
+            later = delta * T + i[None, :] > i[:, None]
+            pair = kept_i[:, None] & kept_j[None, :] & later
+            lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
+            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
+            x = tl.where(pair, c - shift, 0.0)
+            total += x
+            square += x * x
+    # Entry (i, i + n mod T) into column n: its distance is delta T + n, less T if wrapped.
+    turned = i[:, None] + i[None, :]
+    out = by_distance + bh.to(tl.int64) * 4 * blocks * T + delta * T + i
+    total = tl.gather(total, turned % T, 1)
+    tl.store(out, tl.sum(tl.where(turned >= T, 0.0, total), 0))
+    tl.store(out + blocks * T, tl.sum(tl.where(turned >= T, total, 0.0), 0))
+    square = tl.gather(square, turned % T, 1)
+    tl.store(out + 2 * blocks * T, tl.sum(tl.where(turned >= T, 0.0, square), 0))
+    tl.store(out + 3 * blocks * T, tl.sum(tl.where(turned >= T, square, 0.0), 0))
+    place = (bh * tl.num_programs(0) + delta) * 2
+    tl.store(extremes + place, tl.min(lowest))
+    tl.store(extremes + place + 1, tl.max(highest))
+
+
+@triton.jit(do_not_specialize=["S", "H"])
+def relate(
+    Z,
+    heads,
+    kept,
+    sentence,  # (B, S) int32
+    ordinary,  # (B, S) int32
+    blocks_of,  # (B, 3, blocks) int32: whether all take part and none is special, sentence range
+    shifts,
+    related,  # (BH, blocks, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    blocks,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Sums of C - shift and its square over pairs that share a sentence, are near, or special.
+
+    Most tiles far from the diagonal have none: they are known by their blocks, and left out.
+    """
+    first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    about = blocks_of + text * 3 * blocks
+    i = first * T + tl.arange(0, T)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    kept_i = of_tokens(kept, text, i, S) > 0
+    sentence_i = of_tokens(sentence, text, i, S)
+    plain_i = of_tokens(ordinary, text, i, S) != 0
+    total = tl.zeros((T,), tl.float32)
+    square = tl.zeros((T,), tl.float32)
+    for second in range(first, blocks):
+        plain = tl.load(about + first) & tl.load(about + second)
+        # Blocks of rising sentence numbers share none if one ends before the other begins.
+        after = tl.load(about + blocks + second) > tl.load(about + 2 * blocks + first)
+        if (second <= first + 1) | (plain == 0) | (after == 0):
+            j = second * T + tl.arange(0, T)
+            b = vectors(Z, start, j, S, z_token, d, D)
+            x = products(a, b, PRECISION) - shift  # (T, T)
+            kept_j = of_tokens(kept, text, j, S) > 0
+            plain_j = of_tokens(ordinary, text, j, S) != 0
+            near = sentence_i[:, None] == of_tokens(sentence, text, j, S)[None, :]
+            near = near | (j[None, :] - i[:, None] <= FAR)
+            near = near | ((plain_i[:, None] & plain_j[None, :]) == 0)
+            pair = kept_i[:, None] & kept_j[None, :] & (i[:, None] < j[None, :])
+            x = tl.where(near & pair, x, 0.0)
+            total += tl.sum(x, 1)
+            square += tl.sum(x * x, 1)
+    place = (bh * tl.num_programs(0) + first) * 2
+    tl.store(related + place, tl.sum(total))
+    tl.store(related + place + 1, tl.sum(square))
+
+
+@triton.jit(do_not_specialize=["S", "H", "R"])
+def repeat(
+    Z,
+    heads,
+    order,  # (B, R) int32: ordinary tokens whose word occurs again, by word; -1 behind the last
+    word,  # (B, S) int32
+    sentence,
+    shifts,
+    related,  # (BH, programs, 2) float32 out
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    R,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Sums over the pairs that are related by nothing but their word.
+
+    Tokens of one word stand side by side in `order`, so only tiles at its diagonal hold any.
+    """
+    program, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
+    text = bh // H
+    start = head_start(bh, H, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    n = program * T + tl.arange(0, T)
+    i = tl.load(order + text * R + n, mask=n < R, other=-1)
+    there = i >= 0
+    word_i = tl.load(word + text * S + i, mask=there, other=-1)
+    sentence_i = tl.load(sentence + text * S + i, mask=there, other=-1)
+    a = vectors(Z, start, i, S, z_token, d, D)
+    last = tl.max(word_i)
+    total = tl.zeros((T,), tl.float32)
+    square = tl.zeros((T,), tl.float32)
+    block = program
+    more = last >= 0
+    while more:
+        n = block * T + tl.arange(0, T)
+        j = tl.load(order + text * R + n, mask=n < R, other=-1)
+        word_j = tl.load(word + text * S + j, mask=j >= 0, other=-2)
+        sentence_j = tl.load(sentence + text * S + j, mask=j >= 0, other=-2)
+        b = vectors(Z, start, j, S, z_token, d, D)
+        x = products(a, b, PRECISION) - shift
+        same = (word_i[:, None] == word_j[None, :]) & (sentence_i[:, None] != sentence_j[None, :])
+        x = tl.where(same & (j[None, :] - i[:, None] > FAR), x, 0.0)
+        total += tl.sum(x, 1)
+        square += tl.sum(x * x, 1)
+        block += 1
+        j = tl.load(order + text * R + block * T, mask=block * T < R, other=-1)
+        more = tl.load(word + text * S + j, mask=j >= 0, other=-1) == last  # the word goes on
+    place = (bh * tl.num_programs(0) + program) * 2
+    tl.store(related + place, tl.sum(total))
+    tl.store(related + place + 1, tl.sum(square))
+
+
+@triton.jit(do_not_specialize=["blocks", "repeats"])
+def finish(
+    binned,  # (BH, 2, BINS) float64, sums of C - shift and its square by distance bin
+    related,  # (BH, blocks, 2) float32
+    repeated,  # (BH, repeats, 2) float32
+    extremes,  # (BH, blocks, 2) float32
+    shifts,
+    pairs,  # (B,) float64
+    ends,  # (BH, 6) float64 out: sums over related pairs, minimum and maximum, mean and variance
+    H,
+    blocks,
+    repeats,
+    BINS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Bring together what several programs have found for one head."""
+    bh = tl.program_id(0)
+    near = tl.zeros((BLOCK,), tl.float64)
+    near_square = tl.zeros((BLOCK,), tl.float64)
+    lowest = tl.full((BLOCK,), BIG, tl.float32)
+    highest = tl.full((BLOCK,), -BIG, tl.float32)
+    for first in range(0, tl.maximum(blocks, repeats), BLOCK):
+        n = first + tl.arange(0, BLOCK)
+        at = (bh * blocks + n) * 2
+        near += tl.load(related + at, mask=n < blocks, other=0.0).to(tl.float64)
+        near_square += tl.load(related + at + 1, mask=n < blocks, other=0.0).to(tl.float64)
+        lowest = tl.minimum(lowest, tl.load(extremes + at, mask=n < blocks, other=BIG))
+        highest = tl.maximum(highest, tl.load(extremes + at + 1, mask=n < blocks, other=-BIG))
+        at = (bh * repeats + n) * 2
+        near += tl.load(repeated + at, mask=n < repeats, other=0.0).to(tl.float64)
+        near_square += tl.load(repeated + at + 1, mask=n < repeats, other=0.0).to(tl.float64)
+    shift = tl.load(shifts + bh).to(tl.float64)
+    low, high = tl.min(lowest).to(tl.float64), tl.max(highest).to(tl.float64)
+    count = tl.maximum(tl.load(pairs + bh // H), 1.0)
+    bin_ = tl.arange(0, BINS)
+    off = tl.sum(tl.load(binned + bh * 2 * BINS + bin_)) / count
+    spread = tl.sum(tl.load(binned + (bh * 2 + 1) * BINS + bin_)) / count - off * off
+    out = ends + bh * 6
+    tl.store(out, tl.sum(near))
+    tl.store(out + 1, tl.sum(near_square))
+    tl.store(out + 2, low)
+    tl.store(out + 3, high)
+    tl.store(out + 4, tl.where(low == high, low, shift + off))
+    tl.store(out + 5, tl.where(low == high, low * 0, tl.maximum(spread, 0.0)))

@@ -1,0 +1,1 @@
+"""What the report and the figures show of what was added to a study: a file for each verb."""

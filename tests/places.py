@@ -1,0 +1,5 @@
+"""Where things that tests need are."""
+
+from pathlib import Path
+
+SHARED = Path(__file__).parent.parent.parent / "shared"
