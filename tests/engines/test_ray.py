@@ -79,8 +79,9 @@ def test_actors_killed_ten_times_change_nothing(tiny, whole, tmp_path, monkeypat
 
     class Killing(Quiet):
         def advance(self, units):
-            if begun and len(killed) < 10:
-                victim = chance.choice(begun[-2:])
+            living = [actor for actor in begun if actor not in killed]
+            if living and len(killed) < 10:
+                victim = chance.choice(living)
                 killed.append(victim)
                 ray.kill(victim.actor)
 
@@ -91,8 +92,7 @@ def test_actors_killed_ten_times_change_nothing(tiny, whole, tmp_path, monkeypat
         documents, tmp_path / "killed", engine="ray", workers=2, progress=Killing(), **OPTIONS
     )
     assert digests(made) == here
-    assert len(killed) == 10
-    assert len(begun) > 5
+    assert len(killed) == 10  # each another one, so eight at least were started in their place
 
 
 @pytest.mark.usefixtures("here")
