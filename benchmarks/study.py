@@ -37,7 +37,8 @@ from headscope.capture import HeadOutputs, capture
 from headscope.corpus import Corpus
 from headscope.pairs import TokenBatch, pair_statistics, quantile
 from headscope.specimen import FOLDER as SPECIMEN
-from headscope.study.observe import CLASSES, Observer, SimilarityKind
+from headscope.study.modes import SimilarityKind
+from headscope.study.observe import CLASSES, Observer
 from headscope.study.progress import Quiet
 from headscope.study.sums import Totals
 from headscope.units import Unit

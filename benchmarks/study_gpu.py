@@ -24,7 +24,8 @@ from headscope.measures import anchor, repetition
 from headscope.pairs import TokenBatch, pair_statistics, quantile, start_pair_statistics
 from headscope.pairs.vector_statistics import Members, start_vector_statistics
 from headscope.specimen import FOLDER
-from headscope.study.observe import CLASSES, Observer, SimilarityKind
+from headscope.study.modes import SimilarityKind
+from headscope.study.observe import CLASSES, Observer
 from headscope.study.sums import Totals
 
 KINDS = [SimilarityKind("raw", "kept"), SimilarityKind("raw", "left_out")]

@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headscope.corpus import Corpus, Document, Skipped
 from headscope.errors import CannotRead
@@ -291,3 +292,8 @@ def ahead(items: Iterator[T], stopped: Callable[[], bool] = lambda: False) -> It
             yield item
     finally:
         ended.set()
+
+
+def padded(rows: Sequence[NDArray[Any]], length: int, fill: int | bool) -> NDArray[Any]:
+    """Rows of one length, filled behind their own ends."""
+    return np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])

@@ -10,16 +10,21 @@ import os
 if os.environ.get("TRITON_INTERPRET") == "1":
     import interpreter  # noqa: F401
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from agreement import assert_agree, assert_same_bits, some_tokens, typed
 
 from headscope.attention.statistics import attention_statistics
+from headscope.compute.arrays import to_host
 from headscope.errors import NotFiniteError
 from headscope.pairs import nearest, pair_statistics, peak, quantile, sigma
 from headscope.pairs.cuda import backend as cuda
 from headscope.pairs.cuda.eigenvalues import eigenvalues
+from headscope.pairs.cuda.tokens import each_of
+from headscope.pairs.statistics import joined
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter works out the branches that a mask throws away, too.
@@ -77,6 +82,20 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
     )  # 11,175 pairs, room for 4,500
     monkeypatch.setattr(cuda, "LIST_BYTES", 1)  # and a row of blocks at a time
     assert_agree(*both(z, tokens, [quantile(0.01)]))
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**60])  # as it is, and done again on the host
+def test_layers_together_are_as_one_by_one(scale):
+    rng = np.random.default_rng(7)
+    batch = typed([some_tokens(rng, n) for n in (30, 18)])
+    z = whole_numbers(rng, (4, 1, 30, 8)) * scale
+    options = {"reading": "raw", "special": "left_out"}
+    together = cuda.start_layers(z, batch, [quantile(0.05)], layers=["1", "2"], **options)()
+    for n, own in enumerate(z.split(2)):
+        alone = pair_statistics(own, batch, [quantile(0.05)], backend="cuda", **options)
+        layer = joined([together], lambda found, n=n: to_host(found[0][:, n]))
+        there = each_of(together.chance, to_host)
+        assert_same_bits(alone, replace(layer, chance=there))
 
 
 def test_short_texts_need_nothing_done_again(monkeypatch):

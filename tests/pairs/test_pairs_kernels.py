@@ -12,8 +12,9 @@ import torch
     find_spec("triton") is None,
     reason="Triton is not installed (it comes with torch for CUDA; on Linux: pip install triton)",
 )
-def test_kernels_agree_with_the_reference_on_a_gpu_or_interpreted():
-    cases = Path(__file__).with_name("kernel_cases.py")
+@pytest.mark.parametrize("name", ["kernel_cases", "study_cases"])
+def test_what_a_gpu_does_agrees_on_a_gpu_or_interpreted(name):
+    cases = Path(__file__).with_name(f"{name}.py")
     interpret = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     run = subprocess.run(

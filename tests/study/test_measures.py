@@ -12,8 +12,10 @@ from headscope.capture import HeadOutputs
 from headscope.corpus import Document
 from headscope.measures import anchor, repetition
 from headscope.pairs import TokenBatch, pair_statistics, peak, quantile, reference
+from headscope.pairs.statistics import joined
 from headscope.study.estimates import quantities
-from headscope.study.observe import Observer, SimilarityKind
+from headscope.study.modes import SimilarityKind
+from headscope.study.observe import Observer
 from headscope.study.sums import Chunked, Counted, Key, Totals
 from headscope.units import Unit, read_units
 
@@ -150,7 +152,8 @@ def test_hubs_alone_make_no_anchor_unique(tiny, units):
         batch = TokenBatch([long.marks], [anchor.types_of(long, seed)])
         statistics = pair_statistics(torch.from_numpy(z), batch, quantile(0.01))
         _, [seen] = observer(tiny).see([long], "real")
-        made = replace(seen, batch=batch, layers=[statistics])
+        only = joined([statistics], lambda layers: np.stack(layers, 1))
+        made = replace(seen, batch=batch, statistics=only)
         totals = anchor.MEASURE.update(made)
         found.append({name: value.sum((0, 1, 2)) for name, value in totals.items()})
     summed = {name: sum(one[name] for one in found) for name in found[0]}

@@ -11,7 +11,8 @@ from test_measures import added, observer
 from headscope.measures.registry import DEFINITIONS, MEASURES
 from headscope.pairs import peak, quantile
 from headscope.study.estimates import quantities
-from headscope.study.observe import Observer, SimilarityKind
+from headscope.study.modes import SimilarityKind
+from headscope.study.observe import Observer
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -11,8 +11,8 @@ queries and keys of different lengths (cross attention, a cache), and padding on
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,6 +54,15 @@ def from_sums(rows: Counts, mass: Values, sums: Values, columns: Values) -> Atte
     """Name the sums (B, H, 6, K) that kernels keep in the order of `ROW_SUMS`."""
     by_row = {name: sums[:, :, n] for n, name in enumerate(ROW_SUMS)}
     return AttentionStatistics(rows=rows, mass=mass, columns=columns, **by_row)
+
+
+def joined(
+    layers: Sequence[AttentionStatistics], join: Callable[[list[Any]], Any]
+) -> AttentionStatistics:
+    """The statistics of several layers of the same texts as one, each array put together."""
+    names = [field.name for field in fields(AttentionStatistics) if field.name != "rows"]
+    arrays = {name: join([getattr(layer, name) for layer in layers]) for name in names}
+    return replace(layers[0], **arrays)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Arrays from a device to the host, together and through memory that the device can write to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,3 +25,23 @@ def to_host(arrays: Sequence[Tensor]) -> list[npt.NDArray[Any]]:
         there.append(place.copy_(array, non_blocking=True))
     torch.cuda.current_stream(arrays[0].device).synchronize()
     return [np.array(place.numpy()) for place in there]
+
+
+def start_to_host(array: Tensor) -> Callable[[], npt.NDArray[Any]]:
+    """Begin to bring an array over; the function that is returned waits for it, and nothing else.
+
+    It may wait in another thread, while the device goes on with what came after.
+    """
+    if not array.is_cuda:
+        return lambda: array.numpy()
+    there = torch.empty(array.shape, dtype=array.dtype, pin_memory=True)
+    there.copy_(array, non_blocking=True)
+    arrived = torch.cuda.Event()
+    arrived.record(torch.cuda.current_stream(array.device))
+
+    def wait() -> npt.NDArray[Any]:
+        arrived.synchronize()
+        found: npt.NDArray[Any] = there.numpy()
+        return found
+
+    return wait

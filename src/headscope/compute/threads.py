@@ -6,9 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from headscope.compute.arrays import Array, on_device
 from headscope.compute.underway import at_once
 
 TOGETHER = 4  # heads taken at once; always as many, so that no result depends on the batch
@@ -56,6 +58,24 @@ def start_in_parallel(
 
 
 in_parallel = at_once(start_in_parallel)
+
+
+def by_layer(
+    task: Callable[[slice], tuple[Array, ...]], *, layers: int, axis: int, like: Array
+) -> list[Array]:
+    """What a task makes of some layers: of all at once on a device, one by one on the host.
+
+    axis: of its results, which stands for layers.
+    """
+    if on_device(like):
+        return list(task(slice(None)))
+    found: list[tuple[Array, ...]] = [()] * layers
+
+    def look(layer: int) -> None:
+        found[layer] = task(slice(layer, layer + 1))
+
+    in_parallel(look, ((layer,) for layer in range(layers)))
+    return [np.concatenate(parts, axis) for parts in zip(*found, strict=True)]
 
 
 def room(values: int, what: str = "products") -> Tensor:

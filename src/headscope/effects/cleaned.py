@@ -21,7 +21,8 @@ from headscope.study.bootstrap import Group
 from headscope.study.claims import CLAIMS
 from headscope.study.estimates import quantities
 from headscope.study.evidence import CONTRAST, Evidence
-from headscope.study.observe import Observer, SimilarityKind
+from headscope.study.modes import SimilarityKind
+from headscope.study.observe import Observer
 from headscope.study.sums import Chunked, Totals, key_of
 from headscope.study.told import View
 from headscope.study.verdicts import surest

@@ -14,13 +14,13 @@ pair statistics find anchors, and those of the permuted text as types of further
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.compute.arrays import Array, on_device, real, stack
 from headscope.measures.base import (
     Definition,
     Measure,
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
@@ -49,7 +49,7 @@ def types_of(unit: Unit, seed: int) -> NDArray[np.int64]:
     return np.concatenate([own, *(own[:, order] for order in permutations(unit, seed))])
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     count = observed.high("count")  # (texts, layers, heads)
     # A text weighs alike for all heads, so that uniqueness stays (distinct anchors / heads).
@@ -57,12 +57,12 @@ def update(observed: ObservedPairs) -> dict[str, Values]:
     leaders, ends, around = (observed.anchors(name) for name in ("place", "ends", "around"))
     found = {"pairs": count, "weight": weight}
     for number, kind in enumerate(KINDS):
-        draws = range(number + len(KINDS), leaders.shape[-1], len(KINDS))
-        for name, those in (("", [number]), ("_chance", list(draws))):
-            leader = np.moveaxis(leaders[..., those], -1, 0)  # (draws, texts, layers, heads)
+        draws = list(range(number + len(KINDS), leaders.shape[-1], len(KINDS)))
+        for name, those in (("", [number]), ("_chance", draws)):
+            leader = stack([leaders[..., one] for one in those], 0)  # (draws, texts, layers, heads)
             everyone = _fellows(leader.reshape(*leader.shape[:2], -1)).reshape(leader.shape)
-            found[f"{kind}_share{name}"] = ends[..., those].mean(-1) / 2
-            found[f"{kind}_surroundings{name}"] = around[..., those].mean(-1)
+            found[f"{kind}_share{name}"] = real(ends[..., those]).mean(-1) / 2
+            found[f"{kind}_surroundings{name}"] = real(around[..., those]).mean(-1)
             found[f"{kind}_uniqueness_in_layer{name}"] = weight * (1 / _fellows(leader)).mean(0)
             found[f"{kind}_uniqueness_in_model{name}"] = weight * (1 / everyone).mean(0)
     return {name: on_grid(value) for name, value in found.items()}
@@ -82,12 +82,13 @@ def compute(sums: Sums) -> dict[str, Quantity]:
     }
 
 
-def _fellows(leaders: NDArray[np.int64]) -> NDArray[np.int64]:
+def _fellows(leaders: Array) -> Array:
     """How many heads of a row (…, heads) have the same leader, the head itself included."""
+    if on_device(leaders):
+        return real(leaders[..., None] == leaders[..., None, :]).sum(-1)
     rows = leaders.reshape(-1, leaders.shape[-1]) + 1
     key = rows + (rows.max(initial=0) + 1) * np.arange(len(rows))[:, None]
-    fellows: NDArray[np.int64] = np.bincount(key.ravel())[key].reshape(leaders.shape)
-    return fellows
+    return real(np.bincount(key.ravel())[key].reshape(leaders.shape))
 
 
 PERMUTED = "the same pairs between the permuted tokens of the text"

@@ -1,18 +1,20 @@
 """What a measure is, and what measures are given: the statistics of every layer for a few texts.
 
 Also the three small operations that measures share: putting contributions on a grid, dividing where
-there is something to divide by, and pairing a value with its chance level.
+there is something to divide by, and pairing a value with its chance level. `update` is array code
+that runs where the statistics are (`compute.arrays`): on the host or on a device.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from headscope.attention.statistics import AttentionStatistics
-from headscope.pairs import PairStatistics, TokenBatch
+from headscope.compute.arrays import Array, library, real
+from headscope.pairs import HighPairs, PairStatistics, TokenBatch
 from headscope.units import Unit
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -51,12 +53,12 @@ class ObservedAttention:
     """Where the attention of every head went in some texts."""
 
     units: Sequence[Unit]
-    layers: Sequence[AttentionStatistics]
+    statistics: AttentionStatistics  # of all layers: (texts, layers, heads, …)
     causal: bool
 
-    def stacked(self, name: str) -> Values:
+    def sums(self, name: str) -> Array:
         """One field of the statistics: (texts, layers, heads, …)."""
-        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+        return real(getattr(self.statistics, name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,32 +67,35 @@ class ObservedPairs:
 
     units: Sequence[Unit]
     batch: TokenBatch  # the same tokens, as the pair statistics were given them
-    layers: Sequence[PairStatistics]
+    statistics: PairStatistics  # of all layers: (texts, layers, heads, …); chance (texts, …)
     rule: int  # which of the rules that were asked for
-    vectors: Sums  # of `measures.size.vector_statistics`: (texts, layers, heads)
-    detection: Values  # of `measures.repetition.detection`: (texts, layers, heads)
+    vectors: Mapping[str, Array]  # of `pairs.vector_statistics`: (texts, layers, heads)
+    detection: Array  # of `measures.repetition.detection`: (texts, layers, heads)
     seed: int
-    clustered: Values | None = None  # high pairs in clusters, for peak rules (see noise.py)
+    clustered: Array | None = None  # high pairs in clusters, for peak rules (see noise.py)
 
-    def pairs(self, name: str) -> Values:
+    @property
+    def high_pairs(self) -> HighPairs:
+        """What is counted over high pairs."""
+        return self.statistics.high[self.rule]
+
+    def pairs(self, name: str) -> Array:
         """One field over all pairs: (texts, layers, heads, …)."""
-        return np.stack([getattr(layer, name) for layer in self.layers], 1).astype(np.float64)
+        return real(getattr(self.statistics, name))
 
-    def high(self, name: str) -> Values:
+    def high(self, name: str) -> Array:
         """One field over high pairs: (texts, layers, heads, …)."""
-        found = [getattr(layer.high[self.rule], name) for layer in self.layers]
-        return np.stack(found, 1).astype(np.float64)
+        return real(getattr(self.high_pairs, name))
 
-    def anchors(self, name: str) -> npt.NDArray[np.int64]:
+    def anchors(self, name: str) -> Array:
         """One field of the anchors of high pairs: (texts, layers, heads, kinds)."""
-        return np.stack([getattr(layer.high[self.rule].anchors, name) for layer in self.layers], 1)
+        return getattr(self.high_pairs.anchors, name)
 
-    def chance(self, name: str) -> Values:
+    def chance(self, name: str) -> Array:
         """One field of the text alone: (texts, 1, 1, …)."""
-        found: Values = getattr(self.layers[0].chance, name)[:, None, None].astype(np.float64)
-        return found
+        return real(getattr(self.statistics.chance, name))[:, None, None]
 
-    def expected(self, name: str) -> Values:
+    def expected(self, name: str) -> Array:
         """As many pairs as are high, drawn from all pairs of the text: how many are such."""
         count, found = self.high("count"), self.chance(name)
         trailing = (...,) + (None,) * (found.ndim - count.ndim)
@@ -113,21 +118,22 @@ class Measure(Generic[Observed]):
     inputs: tuple[Literal["attention", "pairs", "vectors"], ...]
     keys: tuple[Literal["reading", "special", "rule"], ...]  # what its numbers depend on
     definitions: tuple[Definition, ...]  # in the order in which `compute` gives the quantities
-    update: Callable[[Observed], dict[str, Values]]
+    update: Callable[[Observed], dict[str, Array]]
     compute: Callable[[Sums], dict[str, Quantity]]
 
 
 AnyMeasure: TypeAlias = Measure[ObservedAttention] | Measure[ObservedPairs]
 
 
-def on_grid(values: Values) -> Values:
+def on_grid(values: Array) -> Array:
     """Round to the grid on which sums are exact, whatever their order."""
-    return np.round(values * GRID) / GRID
+    return library(values).round(values * GRID) / GRID
 
 
-def ratio(above: Any, below: Any, empty: float = np.nan) -> Values:
+def ratio(above: Array, below: Array, empty: float = np.nan) -> Values:
     """Divide, with `empty` where there is nothing below."""
-    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    where = library(above, below).where
+    above, below = real(above), real(below)
     some = below != 0
-    divided: Values = np.where(some, above / np.where(some, below, 1.0), empty)
+    divided: Values = where(some, above / where(some, below, 1.0), empty)
     return divided

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from headscope.capture import HeadOutputs
-from headscope.compute.threads import in_parallel
+from headscope.compute.arrays import Array, beside, library, real
+from headscope.compute.threads import by_layer
 from headscope.measures.base import (
     Definition,
     Measure,
@@ -33,34 +34,41 @@ NAMES = tuple(target.replace(" ", "_") for target in TARGETS)
 SINK = 0.3
 
 
-def update(observed: ObservedAttention) -> dict[str, Values]:
+def update(observed: ObservedAttention) -> dict[str, Array]:
     """Contributions of each text."""
-    mass = observed.stacked("mass").sum(axis=3)  # (texts, layers, heads, classes)
-    near = [observed.stacked(name).sum(-1) for name in ("previous", "own", "next")]
-    by_class = observed.stacked("own_sentence")  # (texts, layers, heads, classes)
+    mass = observed.sums("mass").sum(axis=3)  # (texts, layers, heads, classes)
+    near = [observed.sums(name).sum(-1) for name in ("previous", "own", "next")]
+    by_class = observed.sums("own_sentence")  # (texts, layers, heads, classes)
+    units, like = observed.units, 0.0 * mass[..., 0]
     # A special token is in no sentence: its row counts for nothing here.
-    inside = np.stack([_in_sentences(unit.tokens) for unit in observed.units])[:, None, None]
-    targets = [*np.moveaxis(mass, -1, 0), *near, (by_class * inside).sum(-1)]
-    chance = np.stack([focus_chance(u.tokens, causal=observed.causal) for u in observed.units])
+    inside = np.stack([_in_sentences(unit.tokens) for unit in units])[:, None, None]
+    classes = [mass[..., kind] for kind in range(mass.shape[-1])]
+    targets = [*classes, *near, (by_class * beside(inside, mass)).sum(-1)]
     spread, most = _columns(observed)
-    lengths = np.array([len(unit) for unit in observed.units], np.float64)
-    visible = [_visible(len(unit), observed.causal) for unit in observed.units]
-    even = np.array([_spread(_even_columns(rows)) for rows in visible])
-    like = np.zeros(mass.shape[:3])
+    lengths = np.array([len(unit) for unit in units], np.float64)
+    visible = [_visible(len(unit), observed.causal) for unit in units]
+    even = [
+        lengths,
+        [np.log(rows).sum() for rows in visible],
+        [(1 / rows).sum() for rows in visible],
+        [_spread(_even_columns(rows)) for rows in visible],
+    ]
+    masses = np.stack([focus_chance(unit.tokens, causal=observed.causal) for unit in units], 1)
+    by_text = beside(np.concatenate([even, masses])[..., None, None], mass)  # (…, texts, 1, 1)
     sums = {
         "texts": like + 1,
-        "rows": like + lengths[:, None, None],
-        "entropy": observed.stacked("entropy").sum(-1),
-        "entropy_chance": like + [[[np.log(v).sum()]] for v in visible],
-        "confidence": observed.stacked("maximum").sum(-1),
-        "confidence_chance": like + [[[(1 / v).sum()]] for v in visible],
+        "rows": like + by_text[0],
+        "entropy": observed.sums("entropy").sum(-1),
+        "entropy_chance": like + by_text[1],
+        "confidence": observed.sums("maximum").sum(-1),
+        "confidence_chance": like + by_text[2],
         "attended_columns": spread,
-        "attended_columns_chance": like + even[:, None, None],
-        "sink": 1.0 * (most > SINK * lengths[:, None, None]),
+        "attended_columns_chance": like + by_text[3],
+        "sink": real(most > SINK * by_text[0]),
     }
-    for name, value, level in zip(NAMES, targets, chance.T, strict=True):
+    for name, value, level in zip(NAMES, targets, by_text[len(even) :], strict=True):
         sums[name] = value
-        sums[f"{name}_chance"] = like + level[:, None, None]
+        sums[f"{name}_chance"] = like + level
     return {name: on_grid(value) for name, value in sums.items()}
 
 
@@ -109,26 +117,23 @@ def _even_columns(visible: Values) -> Values:
     return np.cumsum((1 / visible)[::-1])[::-1]
 
 
-def _columns(observed: ObservedAttention) -> tuple[Values, Values]:
+def _columns(observed: ObservedAttention) -> list[Array]:
     """Of the columns of A: how many are attended, and the largest sum, (texts, layers, heads)."""
-    spread, most = np.empty(
-        (2, len(observed.units), len(observed.layers), observed.layers[0].columns.shape[1])
-    )
+    columns = observed.statistics.columns  # (texts, layers, heads, tokens)
 
-    def look(layer: int) -> None:
-        columns = observed.layers[layer].columns  # (texts, heads, tokens)
-        spread[:, layer], most[:, layer] = _spread(columns), columns.max(-1)
+    def look(layers: slice) -> tuple[Array, Array]:
+        own = real(columns[:, layers])
+        return _spread(own), library(own).amax(own, -1)
 
-    in_parallel(look, ((layer,) for layer in range(len(observed.layers))))
-    return spread, most
+    return by_layer(look, layers=columns.shape[1], axis=1, like=columns)
 
 
-def _spread(columns: Values) -> Values:
+def _spread(columns: Array) -> Array:
     """The effective number of columns (…, tokens): exp of the entropy of their shares."""
-    shares = ratio(columns, columns.sum(-1, keepdims=True), 0.0)
-    logs = np.log(np.where(shares > 0, shares, 1))
-    spread: Values = np.exp(-(shares * logs).sum(-1))
-    return spread
+    maths = library(columns)
+    shares = ratio(columns, columns.sum(-1)[..., None], 0.0)
+    logs = maths.log(maths.where(shares > 0, shares, 1.0))
+    return maths.exp(-(shares * logs).sum(-1))
 
 
 def focus_sums(outputs: HeadOutputs, tokens: Tokens) -> NDArray[np.float64]:

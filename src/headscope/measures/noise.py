@@ -8,6 +8,7 @@ cluster noise (ΣB − Σ|cluster|²) / ΣB without the diagonal.
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.compute.arrays import Array, library, real
 from headscope.measures.base import (
     ALL_PAIRS,
     Definition,
@@ -15,7 +16,6 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
@@ -36,26 +36,31 @@ def clustered_pairs(vectors: NDArray[np.float32], threshold: float) -> int:
     return pairs
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     apart = observed.chance("unrelated")
     near = observed.chance("count") - apart
     far_mean = ratio(observed.pairs("unrelated_sum"), apart)
     far_variance = ratio(observed.pairs("unrelated_square"), apart) - far_mean**2
+    where, sqrt = library(apart).where, library(apart).sqrt
     # Rounding leaves a variance of about 1e-12 where all similarities are equal.
     alike = far_variance <= 1e-10 * far_mean**2
-    spread = np.sqrt(np.where(alike, np.nan, np.maximum(far_variance, 0)))
+    spread = sqrt(where(alike, np.nan, far_variance.clip(min=0)))
     snr = (ratio(observed.pairs("related_sum"), near) - far_mean) / spread
-    known = np.isfinite(snr)
-    clustered, count = observed.clustered, observed.high("count")
+    known = library(snr).isfinite(snr)
+    clustered, count, none = (
+        observed.clustered,
+        observed.high("count"),
+        0.0 * observed.high("count"),
+    )
     return {
         "high": count,
         "unrelated": observed.high("unrelated"),
         "unrelated_chance": observed.expected("unrelated"),
-        "snr": on_grid(np.where(known, snr, 0)),
-        "snr_texts": 1.0 * known,
-        "scattered": np.zeros_like(snr) if clustered is None else count - clustered,
-        "scattered_high": np.zeros_like(snr) if clustered is None else count,
+        "snr": on_grid(where(known, snr, 0.0)),
+        "snr_texts": real(known),
+        "scattered": none if clustered is None else count - clustered,
+        "scattered_high": none if clustered is None else count,
     }
 
 

@@ -5,7 +5,8 @@ Distances are exact up to 64; beyond, a pair stands at the middle of its bin, fo
 
 import numpy as np
 
-from headscope.compute.threads import in_parallel
+from headscope.compute.arrays import Array, beside, library, real
+from headscope.compute.threads import by_layer
 from headscope.measures.base import (
     ALL_PAIRS,
     Definition,
@@ -23,17 +24,18 @@ MIDDLE = (LOWER_DISTANCES + UPPER_DISTANCES) / 2  # (bins,)
 BEYOND = (64, 128)
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     high, everything = observed.high("by_distance"), observed.chance("by_distance")  # (…, bins)
+    middle, far_from = beside(MIDDLE, high), beside(LOWER_DISTANCES, high)
     count, pairs = observed.high("count"), observed.chance("count")
     sums = {
         "high": count,
-        "distance": high @ MIDDLE,
-        "distance_chance": count * ratio(everything @ MIDDLE, pairs, 0.0),
+        "distance": high @ middle,
+        "distance_chance": count * ratio(everything @ middle, pairs, 0.0),
     }
     for limit in BEYOND:
-        far = limit < LOWER_DISTANCES
+        far = far_from > limit
         sums[f"beyond_{limit}"] = high[..., far].sum(-1)
         sums[f"beyond_{limit}_chance"] = count * ratio(everything[..., far].sum(-1), pairs, 0.0)
     # (texts, layers, heads, bins), and for chance (texts, 1, 1, bins)
@@ -57,29 +59,28 @@ def compute(sums: Sums) -> dict[str, Quantity]:
     return found
 
 
-def profile(observed: ObservedPairs) -> dict[str, Values]:
+def profile(observed: ObservedPairs) -> dict[str, Array]:
     """By distance (layers, heads, bins): high pairs, chance, all pairs, Σ C over them.
 
     C is in units of its root mean square in the text, so that texts and heads add up.
     """
     everything = observed.chance("by_distance")  # (texts, 1, 1, bins)
     share = ratio(everything, observed.chance("count")[..., None], 0.0)
-    shape = (len(observed.layers), observed.layers[0].mean.shape[1], everything.shape[-1])
-    high, chance, similarity = np.empty((3, *shape))
+    pairs, own = observed.statistics, observed.high_pairs
 
-    def add(layer: int) -> None:
-        found = observed.layers[layer]
-        own = found.high[observed.rule]
-        unit = np.sqrt(np.nan_to_num(found.mean**2 + found.variance))[
-            ..., None
-        ]  # (texts, heads, 1)
-        high[layer] = own.by_distance.sum(0)
-        chance[layer] = on_grid(own.count[..., None] * share[:, 0]).sum(0)
-        similarity[layer] = on_grid(ratio(found.sum_by_distance, unit, 0.0)).sum(0)
+    def add(layers: slice) -> tuple[Array, Array, Array]:
+        mean, variance = pairs.mean[:, layers], pairs.variance[:, layers]
+        maths = library(mean)
+        unit = maths.sqrt(maths.nan_to_num(mean**2 + variance))[..., None]  # (texts, …, 1)
+        return (
+            real(own.by_distance[:, layers]).sum(0),
+            on_grid(real(own.count[:, layers])[..., None] * share).sum(0),
+            on_grid(ratio(pairs.sum_by_distance[:, layers], unit, 0.0)).sum(0),
+        )
 
-    in_parallel(add, ((layer,) for layer in range(len(observed.layers))))
-    pairs = np.broadcast_to(everything.sum(0), shape)
-    return {"high": high, "chance": chance, "pairs": pairs, "similarity": similarity}
+    high, chance, similarity = by_layer(add, layers=own.count.shape[1], axis=0, like=everything)
+    number = everything.sum(0) + 0 * high
+    return {"high": high, "chance": chance, "pairs": number, "similarity": similarity}
 
 
 def median(by_distance: Values) -> Values:

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headscope.compute.arrays import Array, library, real
 from headscope.compute.compiled import fast
 from headscope.measures.base import (
     ALL_PAIRS,
@@ -18,7 +19,6 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
@@ -109,9 +109,10 @@ def _wins_on_device(vectors: Tensor, places: Tensor) -> Tensor:
     return ((repeated > other).double() + (repeated == other).double() / 2).sum(-1)
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
-    known = np.isfinite(observed.detection)
+    detection = observed.detection
+    known = library(detection).isfinite(detection)
     repeated, chance = observed.high("repeated"), observed.expected("repeated")  # (…, classes)
     by_class = {
         name: value
@@ -128,8 +129,8 @@ def update(observed: ObservedPairs) -> dict[str, Values]:
         "same_token_chance": observed.expected("same_token"),
         "same_word": observed.high("same_word"),
         "same_word_chance": observed.expected("same_word"),
-        "detection": on_grid(np.where(known, observed.detection, 0)),
-        "detection_texts": 1.0 * known,
+        "detection": on_grid(library(detection).where(known, detection, 0.0)),
+        "detection_texts": real(known),
     }
 
 

@@ -4,15 +4,13 @@ Where the highest similarities of a head form a plateau, rounding picks the high
 and other batches or another machine pick others: such heads are *unresolved*.
 """
 
-import numpy as np
-
+from headscope.compute.arrays import Array
 from headscope.measures.base import (
     Definition,
     Measure,
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
@@ -20,14 +18,14 @@ from headscope.pairs.rules import Quantile
 from headscope.pairs.vectors import ROUNDED
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     count = observed.high("count")
-    sized = isinstance(observed.layers[0].high[observed.rule].rule, Quantile)
+    sized = isinstance(observed.high_pairs.rule, Quantile)
     return {
         "high": count,
         # The pair that stands at the threshold, or makes it, is not counted.
-        "unresolved": np.maximum(observed.high("unresolved") - 1, 0),
+        "unresolved": (observed.high("unresolved") - 1).clip(min=0),
         "sized": count * sized,
         "large": observed.high("large"),
         "large_chance": on_grid(ratio(count * count * sized, observed.chance("count"), 0.0)),

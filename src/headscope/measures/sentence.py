@@ -1,5 +1,6 @@
 """Sentence: whether high pairs stay inside one sentence."""
 
+from headscope.compute.arrays import Array
 from headscope.measures.base import (
     ALL_PAIRS,
     Definition,
@@ -7,13 +8,12 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     return {
         "high": observed.high("count"),

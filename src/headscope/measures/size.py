@@ -5,15 +5,13 @@ Each is computed for one text and averaged over texts; Z are the vectors of the 
 
 from typing import Literal
 
-import numpy as np
-
+from headscope.compute.arrays import Array, library, real
 from headscope.measures.base import (
     Definition,
     Measure,
     ObservedPairs,
     Quantity,
     Sums,
-    Values,
     on_grid,
     ratio,
 )
@@ -21,19 +19,20 @@ from headscope.measures.base import (
 WITHOUT_UNIT = ("norm_spread", "common_mode", "effective_rank")
 
 
-def update(observed: ObservedPairs) -> dict[str, Values]:
+def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text. Lengths and similarities have no natural grid."""
     mean, variance = observed.pairs("mean"), observed.pairs("variance")
-    some = np.isfinite(mean)
-    mean, variance = np.where(some, mean, 0), np.where(some, variance, 0)
-    std = np.sqrt(variance)
+    some = library(mean).isfinite(mean)
+    where, sqrt = library(mean).where, library(mean).sqrt
+    mean, variance = where(some, mean, 0.0), where(some, variance, 0.0)
+    std = sqrt(variance)
     return {
-        "texts": np.ones_like(mean),
-        "with_pairs": 1.0 * some,
+        "texts": library(mean).ones_like(mean),
+        "with_pairs": real(some),
         "norm": observed.vectors["norm"],
         "similarity": mean,
         "similarity_std": std,
-        "contrast": on_grid(ratio(std, np.sqrt(mean**2 + variance), 0.0)),
+        "contrast": on_grid(ratio(std, sqrt(mean**2 + variance), 0.0)),
         **{name: on_grid(observed.vectors[name]) for name in WITHOUT_UNIT},
     }
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
+from headscope.compute.arrays import Array, on_device, put, zeros
 from headscope.compute.compiled import exact
 from headscope.compute.threads import in_parallel
 from headscope.measures.base import ObservedPairs
@@ -25,14 +27,15 @@ JOINED = 2**13
 class TypeCounts:
     """Ends of high pairs by type, and how often each type occurs."""
 
-    ends: NDArray[np.int64]  # (types, layers, heads)
+    ends: Array  # (types, layers, heads)
     occurrences: NDArray[np.int64]  # (types,)
     names: dict[int, tuple[str, int]] = field(default_factory=dict)  # joined words, with votes
 
     @classmethod
-    def empty(cls, types: int, layers: int, heads: int) -> "TypeCounts":
-        """Counts of nothing."""
-        return cls(np.zeros((types, layers, heads), np.int64), np.zeros(types, np.int64))
+    def empty(cls, types: int, layers: int, heads: int, like: Array = None) -> "TypeCounts":
+        """Counts of nothing; of ends, where another array is."""
+        ends = zeros((types, layers, heads), like, counts=True)
+        return cls(ends, np.zeros(types, np.int64))
 
     def vote(self, joined: dict[int, str]) -> None:
         """Let the joined words of one text vote for the names of their places."""
@@ -69,17 +72,28 @@ def count_types(observed: ObservedPairs, tokens: TypeCounts, words: TypeCounts) 
     by_word = observed.batch.remember(
         ("words", vocabulary), lambda: [word_places(unit, vocabulary)[0] for unit in observed.units]
     )
+    part: Array = observed.high_pairs.taking_part  # (texts, layers, heads, tokens)
     kinds = ((tokens, [unit.tokens.ids for unit in observed.units]), (words, by_word))
     for counts, types in kinds:
-        np.add.at(counts.occurrences, np.concatenate(types), 1)
-        longest = max(len(each) for each in types)
-        numbers = np.stack([np.pad(t, (0, longest - len(t)), constant_values=-1) for t in types])
+        counts.occurrences += np.bincount(np.concatenate(types), minlength=len(counts.occurrences))
+        numbers = np.full((len(types), part.shape[-1]), -1)
+        for row, own in zip(numbers, types, strict=True):
+            row[: len(own)] = own
+        if on_device(part):
+            _add_ends_there(part, put(numbers, part.device), counts.ends)
+            continue
 
         def add(layer: int, counts: TypeCounts, numbers: NDArray[np.int64]) -> None:
-            taking_part = observed.layers[layer].high[observed.rule].taking_part
-            _add_ends(taking_part, numbers, counts.ends[:, layer])
+            _add_ends(part[:, layer], numbers, counts.ends[:, layer])
 
-        in_parallel(add, ((layer, counts, numbers) for layer in range(len(observed.layers))))
+        in_parallel(add, ((layer, counts, numbers) for layer in range(part.shape[1])))
+
+
+def _add_ends_there(part: Tensor, numbers: Tensor, ends: Array) -> None:
+    """Add ends (texts, layers, heads, tokens) on a device; whole numbers, in any order."""
+    rows = part.permute(0, 3, 1, 2).flatten(0, 1).long()  # (texts · tokens, layers, heads)
+    # What is padded takes part in no pair.
+    ends.index_add_(0, numbers.flatten().clamp(min=0), rows)
 
 
 @exact

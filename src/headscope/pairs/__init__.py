@@ -53,6 +53,7 @@ __all__ = [
     "quantile",
     "sigma",
     "start_for_settings",
+    "start_on_device",
     "start_pair_statistics",
 ]
 
@@ -137,3 +138,25 @@ def start_for_settings(
     from headscope.pairs.cpu.backend import start_settings
 
     return start_settings(z, batch, rules, reading=reading, settings=settings, top=top, layer=layer)
+
+
+def start_on_device(
+    z: "Tensor",
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    settings: Sequence[Special],
+    *,
+    reading: SimilarityReading,
+    layers: Sequence[str],
+) -> list[Callable[[], PairStatistics]]:
+    """The same on a device for several layers in one launch; the statistics stay there.
+
+    z: (layers · B, H, S, d), the texts of one layer after those of the other; the statistics are
+        those of `joined` layers, (B, layers, H, …), as tensors.
+    """
+    from headscope.pairs.cuda.backend import start_layers
+
+    return [
+        start_layers(z, batch, rules, reading=reading, special=special, layers=layers)
+        for special in settings
+    ]

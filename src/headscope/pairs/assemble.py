@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from headscope.compute.arrays import library
 from headscope.pairs.batch import TokenBatch
 from headscope.pairs.chance import TextChance, chance_pairs, text_chance
 from headscope.pairs.rules import Nearest, Peak, Rule, Sigma
-from headscope.pairs.statistics import Anchors, Counts, HighPairs, PairStatistics, TopPairs, Values
+from headscope.pairs.statistics import (
+    Anchors,
+    ChancePairs,
+    Counts,
+    HighPairs,
+    PairStatistics,
+    TopPairs,
+    Values,
+)
 from headscope.pairs.tokens import WORD_CLASSES, SimilarityReading, Special
 
 # Places of the counters of high pairs.
@@ -35,7 +44,7 @@ class HighNumbers:
 class PairNumbers:
     """What the kernels count over all pairs, in units of 4**exponent and about a shift."""
 
-    exponent: npt.NDArray[np.int32]  # (B, H)
+    exponent: npt.NDArray[np.int32] | None  # (B, H); None where nothing was scaled
     shift: Values  # (B, H)
     sums: Values  # (B, H, D) by distance, of C - shift
     square: Values  # (B, H) of (C - shift)²
@@ -43,6 +52,11 @@ class PairNumbers:
     highest: Values  # (B, H) maximum
     high: tuple[HighNumbers, ...]
     top: TopPairs | None
+
+
+def chance_of(batch: TokenBatch, special: Special) -> ChancePairs:
+    """Counts over all pairs of every text of a batch, made once."""
+    return batch.remember(("pairs", special), lambda: chance_pairs(batch_chance(batch, special)))
 
 
 def batch_chance(batch: TokenBatch, special: Special) -> list[TextChance]:
@@ -75,34 +89,46 @@ def round_up(value: Values) -> npt.NDArray[np.float32]:
 
 
 def assemble(
-    batch: TokenBatch,
+    chance: ChancePairs,
     rules: Sequence[Rule],
     numbers: PairNumbers,
     reading: SimilarityReading,
     special: Special,
 ) -> PairStatistics:
-    """Scale back, bin the distances and put chance beside."""
-    chance = batch.remember(("pairs", special), lambda: chance_pairs(batch_chance(batch, special)))
-    count = chance.count[:, None]  # (B, 1)
-    once, twice = 2 * numbers.exponent, 4 * numbers.exponent  # (B, H)
+    """Scale back, bin the distances and put chance beside; on the host or on a device."""
+    maths = library(numbers.shift)
+    where, count = maths.where, chance.count[:, None]  # (B, 1)
     shift = numbers.shift  # (B, H)
     total, square = numbers.sums.sum(-1), numbers.square  # (B, H)
     with np.errstate(invalid="ignore", divide="ignore"):
         off = total / count
-        variance = np.maximum(square / count - off**2, 0)
-    none = np.broadcast_to(count == 0, off.shape)
+        variance = (square / count - off**2).clip(min=0)
+    none = maths.broadcast_to(count == 0, off.shape)
     apart = chance.unrelated[:, None]  # (B, 1)
-    far, far_square = np.moveaxis(np.where(apart[..., None] > 0, numbers.unrelated, 0), -1, 0)
+    unrelated = where(apart[..., None] > 0, numbers.unrelated, 0.0)
+    far, far_square = unrelated[..., 0], unrelated[..., 1]
     # Sums of C and C² from those about the shift; more than the squares of what was shifted by.
     moved = apart * shift
-    unrelated_square = np.maximum(far_square + 2 * shift * far + moved * shift, 0)
+    unrelated_square = (far_square + 2 * shift * far + moved * shift).clip(min=0)
     by_distance = numbers.sums + chance.by_distance[:, None] * shift[..., None]  # (B, H, D)
+
+    def scaled(value: Values, power: int) -> Values:
+        """Times 4**(power · exponent) (B, H, …)."""
+        if numbers.exponent is None:
+            return value
+        exponent = 2 * power * numbers.exponent
+        found: Values = np.ldexp(value, exponent.reshape(exponent.shape + (1,) * (value.ndim - 2)))
+        return found
+
+    def true(value: Values, power: int) -> Values:
+        found: Values = where(none, np.nan, scaled(value, power))
+        return found
 
     def high(rule: Rule, counted: HighNumbers) -> HighPairs:
         unknown = none | isinstance(rule, Nearest)
         return HighPairs(
             rule=rule,
-            threshold=np.where(unknown, np.nan, np.ldexp(counted.reach, once)),
+            threshold=where(unknown, np.nan, scaled(counted.reach, 1)),
             count=counted.counters[..., COUNT],
             by_distance=counted.by_distance,
             same_sentence=counted.counters[..., SAME_SENTENCE],
@@ -118,21 +144,18 @@ def assemble(
             anchors=counted.anchors,
         )
 
-    def true(value: Values, exponent: npt.NDArray[np.int32]) -> Values:
-        return np.where(none, np.nan, np.ldexp(value, exponent))
-
     top = numbers.top
     return PairStatistics(
         reading=reading,
         special=special,
         chance=chance,
-        mean=true(shift + off, once),
-        variance=true(variance, twice),
-        maximum=true(numbers.highest, once),
-        sum_by_distance=np.ldexp(by_distance, once[..., None]),
-        related_sum=np.ldexp(total - far + (count - apart) * shift, once),
-        unrelated_sum=np.ldexp(far + moved, once),
-        unrelated_square=np.ldexp(unrelated_square, twice),
+        mean=true(shift + off, 1),
+        variance=true(variance, 2),
+        maximum=true(numbers.highest, 1),
+        sum_by_distance=scaled(by_distance, 1),
+        related_sum=scaled(total - far + (count - apart) * shift, 1),
+        unrelated_sum=scaled(far + moved, 1),
+        unrelated_square=scaled(unrelated_square, 2),
         high=tuple(high(rule, counted) for rule, counted in zip(rules, numbers.high, strict=True)),
-        top=top and TopPairs(top.first, top.second, np.ldexp(top.value, once[..., None])),
+        top=top and TopPairs(top.first, top.second, scaled(top.value, 1)),
     )

@@ -26,12 +26,20 @@ class TokenBatch:
         self, texts: Iterable[PairTokens], types: Sequence[npt.NDArray[np.integer]] | None = None
     ) -> None:
         self.texts = tuple(texts)
-        self.types = None if types is None else tuple(first_places(each) for each in types)
+        self.type_numbers = None if types is None else tuple(types)
         self.lengths: npt.NDArray[np.int64] = np.array([len(text) for text in self.texts], np.int64)
         self._known: dict[Hashable, object] = {}
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    @property
+    def types(self) -> tuple[Ints, ...] | None:
+        """Where the type of each token first occurs, for each text (kinds, tokens)."""
+        numbers = self.type_numbers
+        if numbers is None:
+            return None
+        return self.remember("types", lambda: tuple(first_places(each) for each in numbers))
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""

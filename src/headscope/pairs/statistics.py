@@ -1,11 +1,15 @@
 """The results of the pair statistics: plain arrays with one entry for each text and head.
 
+On a device they may be tensors of the same names, and several layers can be `joined` to one.
+
 Counts and sums are over unordered pairs of distinct tokens that take part. Counts and sums add up
 over texts; means, variances, extremes and thresholds belong to one head in one text.
 B texts, H heads, S tokens in the longest text, D distance bins (`distances.py`), K kinds of type.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,3 +91,24 @@ class PairStatistics:
     unrelated_square: Values  # (B, H) sum of C² over them
     high: tuple[HighPairs, ...]  # one for each rule, in the order asked for
     top: TopPairs | None  # the most similar pairs, where they were asked for
+
+
+def joined(layers: Sequence[PairStatistics], join: Callable[[list[Any]], Any]) -> PairStatistics:
+    """The statistics of several layers of the same texts as one, each array put together."""
+    first = layers[0]
+
+    def of(parts: Sequence[Any], without: tuple[str, ...]) -> Any:
+        named = [field.name for field in fields(parts[0]) if field.name not in without]
+        arrays = {name: join([getattr(part, name) for part in parts]) for name in named}
+        return replace(parts[0], **arrays)
+
+    def high(rule: int) -> HighPairs:
+        parts = [layer.high[rule] for layer in layers]
+        found: HighPairs = of(parts, ("rule", "anchors"))
+        if found.anchors is None:
+            return found
+        return replace(found, anchors=of([part.anchors for part in parts], ()))
+
+    found: PairStatistics = of(layers, ("reading", "special", "chance", "high", "top"))
+    top = None if first.top is None else of([layer.top for layer in layers], ())
+    return replace(found, high=tuple(high(rule) for rule in range(len(first.high))), top=top)

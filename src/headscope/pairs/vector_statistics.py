@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from headscope.compute.arrays import put
 from headscope.compute.threads import start_in_parallel
 from headscope.compute.underway import done
 from headscope.pairs.effective_rank import effective_rank
@@ -33,7 +34,7 @@ class Members:
         always = np.logical_and.reduce(list(kept))
 
         def there(values: NDArray[Any]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+            return put(values, device)
 
         ways = []
         for each in kept:
@@ -43,6 +44,18 @@ class Members:
             few = (there(place), there(real)) if place.size else (None, None)
             ways.append((there(each), there(count), *few))
         return Members(None if always.all() else there(always), tuple(ways))
+
+    def times(self, layers: int) -> "Members":
+        """The same texts for each of several layers, one layer after the other."""
+
+        def again(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values.repeat(layers, 1)
+
+        ways = tuple(
+            (kept.repeat(layers, 1), count.repeat(layers, 1), again(place), again(real))
+            for kept, count, place, real in self.ways
+        )
+        return Members(again(self.always), ways)
 
     def of_text(self, text: int) -> "Members":
         """Those of one text."""
@@ -58,11 +71,11 @@ class Members:
 def start_vector_statistics(z: Tensor, members: Members) -> Callable[[], list[dict[str, Tensor]]]:
     """Start the statistics (texts, heads) of head vectors z (texts, heads, tokens, d), by way."""
     if z.is_cuda:
-        return done(_statistics(z, members))
+        return done(vector_statistics(z, members))
     found: list[list[dict[str, Tensor]]] = [[] for _ in z]
 
     def look(text: int) -> None:
-        found[text] = _statistics(z[text : text + 1], members.of_text(text))
+        found[text] = vector_statistics(z[text : text + 1], members.of_text(text))
 
     wait = start_in_parallel(look, ((text,) for text in range(len(z))))
 
@@ -74,7 +87,8 @@ def start_vector_statistics(z: Tensor, members: Members) -> Callable[[], list[di
     return result
 
 
-def _statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
+def vector_statistics(z: Tensor, members: Members) -> list[dict[str, Tensor]]:
+    """The statistics themselves, where z is."""
     z = z.float().contiguous()
     vectors = z
     if members.always is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from headscope.compute.arrays import to_host
 from headscope.measures.type_counts import TypeCounts
 from headscope.study.sums import Arrays, Chunked, Counted, Key, Totals, Types
 
@@ -18,7 +19,7 @@ def packed(totals: Totals, chunk: Chunked) -> tuple[Packed, Packed]:
     arrays: Packed = {}
     for part, held in _parts(totals, chunk).items():
         for key, named in held.items():
-            arrays |= {f"{part}/{key}/{name}": value for name, value in named.items()}
+            arrays |= {f"{part}/{key}/{name}": to_host(value) for name, value in named.items()}
     said: Packed = {"chunks": totals.chunks, "units": chunk.units}
     for part, types in (("types", totals.types), ("chunk types", chunk.types)):
         said[part] = {}
@@ -26,7 +27,7 @@ def packed(totals: Totals, chunk: Chunked) -> tuple[Packed, Packed]:
             counted = Counted.of(counts)
             names = {"there": counted.there, "occurrences": counted.occurrences}
             arrays |= {f"{part}/{key}/{name}": value for name, value in names.items()}
-            arrays[f"{part}/{key}/ends"] = counted.ends
+            arrays[f"{part}/{key}/ends"] = counted.small
             elected = {str(place): name for place, name in counts.names.items()}
             said[part][str(key)] = {"shape": list(counted.shape), "names": elected}
     return arrays, said

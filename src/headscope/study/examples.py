@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headscope.corpus import Document
 from headscope.measures.base import ObservedPairs
-from headscope.pairs import Nearest
+from headscope.pairs import Nearest, PairStatistics
 from headscope.study.labels import REPETITIONS, Label, anchor_label
 from headscope.study.observe import Observer
 from headscope.text import Tokens
@@ -72,23 +72,23 @@ def example_pairs(
 
 def _of_window(seen: ObservedPairs, unit: Unit, seed: int) -> list[dict[str, Any]]:
     random, rows = unit.random(seed, "example pair"), []
-    for number, layer in enumerate(seen.layers):
-        high, top = layer.high[0], layer.top
-        assert top is not None
-        for head in range(high.count.shape[1]):
+    pairs, high, top = seen.statistics, seen.high_pairs, seen.statistics.top
+    assert top is not None
+    for layer in range(high.count.shape[1]):
+        for head in range(high.count.shape[2]):
             # The most similar pairs are the high ones; of nearest only the first is sure to be.
-            choice = 1 if isinstance(high.rule, Nearest) else int(high.count[0, head])
-            choice = min(choice, int((top.first[0, head] >= 0).sum()))
+            choice = 1 if isinstance(high.rule, Nearest) else int(high.count[0, layer, head])
+            choice = min(choice, int((top.first[0, layer, head] >= 0).sum()))
             if not choice:
                 continue
-            first, second = top.first[0, head, :choice], top.second[0, head, :choice]
+            first, second = top.first[0, layer, head, :choice], top.second[0, layer, head, :choice]
             anyone = int(random.integers(choice))
             drawn = (None, np.array([anyone]))
             for shows, places in (drawn, *_showing(unit, first, second).items()):
                 place = int(places[random.integers(len(places))])
                 i, j = int(first[place]), int(second[place])
-                value = float(top.value[0, head, place])
-                rows.append(_row(unit, layer, number, head, value, i, j) | {"shows": shows})
+                value = float(top.value[0, layer, head, place])
+                rows.append(_row(unit, pairs, layer, head, value, i, j) | {"shows": shows})
     return rows
 
 
@@ -111,14 +111,14 @@ def _showing(
 
 
 def _row(
-    unit: Unit, layer: Any, number: int, head: int, value: float, i: int, j: int
+    unit: Unit, pairs: PairStatistics, layer: int, head: int, value: float, i: int, j: int
 ) -> dict[str, Any]:
     tokens, marks = unit.tokens, unit.marks
     sentence, word, occurrence = marks.sentences, marks.words, marks.occurrences
     return {
-        "reading": layer.reading,
-        "special": layer.special,
-        "layer": number + 1,
+        "reading": pairs.reading,
+        "special": pairs.special,
+        "layer": layer + 1,
         "head": head + 1,
         "similarity": value,
         "first": tokens.word_texts[i],

@@ -1,7 +1,10 @@
-"""The modes in which a study reads: the real thing, and the nulls that it is held against."""
+"""How a study reads: the real thing and the nulls it is held against, and kinds of similarity."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from headscope.pairs.tokens import SimilarityReading, Special
 
 Null: TypeAlias = Literal["shuffle", "random", "permuted", "uniform", "identity"]
 Mode: TypeAlias = Literal[
@@ -31,3 +34,11 @@ def modes_of(nulls: Sequence[Null]) -> tuple[Mode, ...]:
 def null_of(mode: str) -> str:
     """The null that a mode belongs to: `random-2` is of `random`."""
     return mode.partition("-")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityKind:
+    """How similarities are read: which reading, and whether special tokens take part."""
+
+    reading: SimilarityReading = "raw"
+    special: Special = "kept"

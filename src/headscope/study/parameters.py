@@ -9,8 +9,7 @@ from headscope.pairs import Rule, nearest, peak, quantile, sigma
 from headscope.pairs.tokens import READINGS, SPECIAL, SimilarityReading, Special
 from headscope.study.bootstrap import GROUPS, REPLICATES, Group
 from headscope.study.examples import TEXTS
-from headscope.study.modes import NULLS, USUAL, Mode, Null, modes_of
-from headscope.study.observe import SimilarityKind
+from headscope.study.modes import NULLS, USUAL, Mode, Null, SimilarityKind, modes_of
 from headscope.study.told import View
 
 NULL_TOKENS = 2**12

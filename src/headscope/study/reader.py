@@ -134,7 +134,7 @@ def read_chunk(
     steps = [(places, mode) for places in groups for mode in modes]
     for places, mode in steps[done:]:
         own = [units[place] for place in places]
-        behind(to.see, vocabulary, mode, places, *observer.see(own, mode))
+        behind(to.take, vocabulary, mode, places, observer.start(own, mode))
         yield mode, own
 
 

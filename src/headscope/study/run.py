@@ -51,7 +51,7 @@ from headscope.study.reader import (
     so_many_threads,
     totals_of,
 )
-from headscope.study.sums import STRETCH, Chunked
+from headscope.study.sums import STRETCH, Chunked, on_host
 from headscope.study.writer import StudyFolder
 from headscope.units import (
     LISTED,
@@ -287,7 +287,7 @@ class _Run:
                 if units:
                     behind(totals.close, units, seen, reader.vocabulary)
             behind.wait()
-        self.totals.sums |= totals.sums
+        self.totals.sums |= on_host(totals.sums)
         tokens = sum(len(unit) for unit in units)
         return StudiedNulls(len(units), tokens, cannot)
 

@@ -3,17 +3,28 @@
 Sums (replicates + 1, layers, heads) hold the data in their first row and the bootstrap replicates
 behind it; profiles and type counts hold the data alone. What a chunk adds does not depend on where
 or in which batches it was read: contributions lie on a grid (`measures.base`), and products of the
-few that do not are made in two exact parts. Chunks are added in the order of the corpus, and every
+few that do not are made in two exact parts. What a device has made is added up there, and comes to
+the host when a stretch ends. Chunks are added in the order of the corpus, and every
 `STRETCH` of them apart from those before, so that somebody else may add up a stretch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headscope.compute.arrays import (
+    Array,
+    beside,
+    library,
+    on_device,
+    put,
+    to_host,
+    whole,
+    zeros,
+)
 from headscope.measures import range as ranges
 from headscope.measures.base import AnyMeasure, ObservedAttention, ObservedPairs
 from headscope.measures.registry import ATTENTION_MEASURES, PAIR_MEASURES
@@ -62,24 +73,33 @@ class Counted(NamedTuple):
     """Type counts without the types that did not occur."""
 
     there: NDArray[np.int64]  # the types that did
-    ends: NDArray[Any]  # (there, layers, heads)
+    ends: Array  # (there, layers, heads)
     occurrences: NDArray[np.int64]  # (there,)
     shape: tuple[int, int, int]  # of all types
 
     @classmethod
     def of(cls, counts: TypeCounts) -> "Counted":
-        """The same counts, in as few bytes as there may be."""
+        """The same counts, where they are."""
         there = np.flatnonzero(counts.occurrences)
-        ends = counts.ends[there]
-        small = ends.max(initial=0) < 2**31
-        ends = ends.astype(np.int32) if small else ends
-        return cls(there, ends, counts.occurrences[there], counts.ends.shape)
+        ends = counts.ends[beside(there, counts.ends)]
+        return cls(there, ends, counts.occurrences[there], tuple(counts.ends.shape))
+
+    @property
+    def small(self) -> NDArray[Any]:
+        """The ends on the host, in as few bytes as there may be."""
+        ends = to_host(self.ends)
+        return ends.astype(np.int32) if ends.max(initial=0) < 2**31 else ends
 
     def add_to(self, counts: TypeCounts) -> None:
         """Add in place, by rows that stay near to the core."""
-        for at in range(0, len(self.there), ROWS):
-            some = slice(at, at + ROWS)
-            counts.ends[self.there[some]] += self.ends[some]
+        if on_device(counts.ends):
+            rows = put(self.there, counts.ends.device)
+            counts.ends.index_add_(0, rows, whole(beside(self.ends, counts.ends)))
+        else:
+            ends = to_host(self.ends)
+            for at in range(0, len(self.there), ROWS):
+                some = slice(at, at + ROWS)
+                counts.ends[self.there[some]] += ends[some]
         counts.occurrences[self.there] += self.occurrences
 
 
@@ -95,6 +115,16 @@ class Chunked:
     profiles: Arrays = field(default_factory=dict)
     types: dict[Key, TypeCounts] = field(default_factory=dict)  # without names
     counted: Types = field(default_factory=dict)  # the same, of a chunk that was read elsewhere
+
+    def take(
+        self,
+        vocabulary: int,
+        mode: str,
+        places: Sequence[int],
+        result: Callable[[], tuple[ObservedAttention | None, Sequence[ObservedPairs]]],
+    ) -> None:
+        """Wait for what a batch shows, and take it in."""
+        self.see(vocabulary, mode, places, *result())
 
     def see(
         self,
@@ -113,18 +143,20 @@ class Chunked:
             if mode == "real" and seen.rule == 0:
                 self._see_types(vocabulary, seen)
 
-    def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Values]) -> None:
+    def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Array]) -> None:
         """Keep the contributions of the units at some places."""
         held = self.arrays.setdefault(key, {})
         for name, value in arrays.items():
             if name not in held:
-                held[name] = np.zeros((self.units, *value.shape[1:]))
-            held[name][list(places)] = value
+                held[name] = zeros((self.units, *value.shape[1:]), value)
+            # A chunk that was begun by an earlier run comes from the host.
+            held[name] = beside(held[name], value)
+            held[name][beside(np.array(places), value)] = value
 
     def _see_pairs(self, mode: str, places: Sequence[int], seen: ObservedPairs) -> None:
         """Take in the pairs of a batch under one reading and rule."""
-        first = seen.layers[0]
-        reading, special, rule = first.reading, first.special, str(first.high[seen.rule].rule)
+        pairs, rule = seen.statistics, str(seen.high_pairs.rule)
+        reading, special = pairs.reading, pairs.special
         for measure in PAIR_MEASURES:
             if seen.rule == 0 or "rule" in measure.keys:
                 key = key_of(measure, mode, reading, special, rule)
@@ -133,22 +165,23 @@ class Chunked:
                     found = {name: one for name, one in found.items() if name not in REAL_ONLY}
                 self._put(key, places, found)
         if mode == "real":
-            profile = {name: np.array(value) for name, value in ranges.profile(seen).items()}
+            profile = ranges.profile(seen)
             _add(self.profiles, {Key(mode, "range", reading, special, rule): profile})
 
     def _see_types(self, vocabulary: int, seen: ObservedPairs) -> None:
         """Count the types of a batch of the real thing."""
-        first = seen.layers[0]
-        rule = str(first.high[seen.rule].rule)
-        layers, heads = len(seen.layers), first.mean.shape[1]
-        sizes = {"token": vocabulary, "word": vocabulary + JOINED}
+        pairs, rule = seen.statistics, str(seen.high_pairs.rule)
+        sizes, like = {"token": vocabulary, "word": vocabulary + JOINED}, seen.high_pairs.count
+        _, layers, heads = like.shape
         held = [
             self.types.setdefault(
-                Key("real", kind, first.reading, first.special, rule),
-                TypeCounts.empty(size, layers, heads),
+                Key("real", kind, pairs.reading, pairs.special, rule),
+                TypeCounts.empty(size, layers, heads, like),
             )
             for kind, size in sizes.items()
         ]
+        for counts in held:
+            counts.ends = beside(counts.ends, like)
         count_types(seen, *held)
 
 
@@ -203,18 +236,27 @@ class Totals:
         self._end_stretch()
         self.sums, self.sums_before = self.sums_before, {}
         self.profiles, self.profiles_before = self.profiles_before, {}
+        for counts in self.types.values():
+            counts.ends = to_host(counts.ends)
 
     def _end_stretch(self) -> None:
-        _add(self.sums_before, self.sums)
-        _add(self.profiles_before, self.profiles)
+        _add(self.sums_before, on_host(self.sums))
+        _add(self.profiles_before, on_host(self.profiles))
         self.sums, self.profiles, self.chunks = {}, {}, 0
 
     def count(self, added: Types) -> None:
         """Add type counts."""
         for key, counted in added.items():
             if key not in self.types:
-                self.types[key] = TypeCounts.empty(*counted.shape)
+                self.types[key] = TypeCounts.empty(*counted.shape, like=counted.ends)
             counted.add_to(self.types[key])
+
+
+def on_host(arrays: Arrays) -> Arrays:
+    """The same arrays, on the host."""
+    return {
+        key: {name: to_host(value) for name, value in own.items()} for key, own in arrays.items()
+    }
 
 
 def _add(to: Arrays, added: Arrays) -> None:
@@ -222,26 +264,32 @@ def _add(to: Arrays, added: Arrays) -> None:
     for key, arrays in added.items():
         held = to.setdefault(key, {})
         for name, value in arrays.items():
-            if name in held:
+            if name not in held:
+                held[name] = value if on_device(value) else np.require(value, requirements="W")
+            elif on_device(value):
+                held[name] = beside(held[name], value)
                 held[name] += value
             else:
-                held[name] = np.require(value, requirements="W")
+                held[name] += beside(value, held[name])
 
 
-def _weighed(by_document: Values, name: str, value: Values) -> Values:
+def _weighed(by_document: Values, name: str, value: Array) -> Array:
     """Sums over units (replicates + 1, layers, heads), the same however they are multiplied.
 
     On the grid every product and sum is exact. What has no grid is split in two parts that have
     one, relative to a head's largest value in the chunk, since a product of matrices rounds by
     their shape, by the number of threads and by the processor.
     """
-    flat = value.reshape(len(value), -1)
+    flat, weight = value.reshape(len(value), -1), beside(by_document.T, value)
     if name not in WITHOUT_GRID:
-        found = by_document.T @ flat
+        found = weight @ flat
     else:
-        largest = 2.0 ** np.ceil(np.log2(np.maximum(np.abs(flat).max(axis=0), 1e-200)))
+        maths = library(flat)
+        most = np.maximum(to_host(maths.amax(abs(flat), 0)), 1e-200)
+        # On the host wherever the values are, for no two libraries take logarithms alike.
+        largest = beside(2.0 ** np.ceil(np.log2(most)), flat)
         coarse, fine = largest * 2.0**-26, largest * 2.0**-60
-        upper = np.round(flat / coarse) * coarse
-        lower = np.round((flat - upper) / fine) * fine
-        found = by_document.T @ upper + by_document.T @ lower
+        upper = maths.round(flat / coarse) * coarse
+        lower = maths.round((flat - upper) / fine) * fine
+        found = weight @ upper + weight @ lower
     return found.reshape(-1, *value.shape[1:])

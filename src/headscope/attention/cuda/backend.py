@@ -1,7 +1,7 @@
 """The attention statistics on a CUDA device: a launch or two for all heads and texts of a layer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,9 @@ from torch import Tensor
 
 from headscope.attention.cuda import kernels
 from headscope.attention.statistics import ROW_SUMS, AttentionStatistics, Scores, from_sums
-from headscope.compute.pinned import to_host
-from headscope.pairs.batch import TokenBatch, labels
+from headscope.compute.arrays import Array, put
+from headscope.compute.pinned import start_to_host, to_host
+from headscope.pairs.batch import TokenBatch
 from headscope.pairs.tokens import Ints
 from headscope.pairs.vectors import refuse_not_finite
 
@@ -33,21 +34,25 @@ class _Texts:
         texts, size = len(batch), max(int(max(batch.lengths)), 1)
         self.size, self.blocks = size, -(-size // keys)
         kind, sentence = np.full((2, texts, self.blocks * keys), -1, np.int32)
-        rows = np.zeros((texts, number), np.int64)
-        for b, (text, own) in enumerate(zip(batch.texts, classes, strict=True)):
-            kind[b, : len(text)], sentence[b, : len(text)] = own, labels(text.sentences)
-            rows[b] = np.bincount(own, minlength=number)
+        place = np.arange(self.blocks * keys)
+        there = place < batch.lengths[:, None]
+        kind[there] = np.concatenate(classes)
+        sentence[there] = np.concatenate([text.sentences for text in batch.texts])
+        # What is in no sentence is in none of another token.
+        np.copyto(sentence, (-2 - place).astype(np.int32), where=there & (sentence < 0))
+        row = np.arange(texts)[:, None]
+        rows = np.bincount((row * number + kind)[there], minlength=texts * number)
         numbers = sentence.reshape(texts, self.blocks, keys)
 
-        def there(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
-
-        self.rows = rows
-        self.lengths = there(batch.lengths.astype(np.int32))
-        self.classes, self.sentence = there(kind[:, :size]), there(sentence[:, :size])
-        columns = np.arange(max(16, 1 << (number - 1).bit_length()))
-        self.members = there((kind[:, :size, None] == columns).astype(np.float16))  # (B, S, C)
-        self.low, self.high = there(numbers.min(2)), there(numbers.max(2))  # (B, blocks)
+        self.rows = rows.reshape(texts, number)
+        self.lengths = put(batch.lengths.astype(np.int32), device)
+        self.classes, self.sentence = put(kind[:, :size], device), put(sentence[:, :size], device)
+        columns = torch.arange(max(16, 1 << (number - 1).bit_length()), device=device)
+        self.members = (self.classes[..., None] == columns).half()  # (B, S, C)
+        self.low, self.high = (
+            put(numbers.min(2), device),
+            put(numbers.max(2), device),
+        )  # (B, blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +65,30 @@ class Pending:
     layer: str | None
 
     def __call__(self) -> AttentionStatistics:
-        """Wait for the numbers."""
+        """Wait for the numbers, on the host."""
+        sums, columns = to_host(self._numbers())
+        return self._named(
+            sums.astype(np.float64), columns.astype(np.float64), np.isfinite(sums).all((2, 3))
+        )
+
+    def on_device(self) -> Callable[[], AttentionStatistics]:
+        """The numbers as tensors, once it is known that they are finite."""
+        sums, columns = self._numbers()
+        known = start_to_host(sums.isfinite().all(3).all(2))
+        return lambda: self._named(sums.double(), columns.double(), known())
+
+    def _numbers(self) -> list[Tensor]:
+        """Sums (B, H, K, K + 6), by class and over rows, and columns (B, H, S)."""
         K, C = self.rows.shape[1], self.sums.shape[2]
         own = torch.cat([self.sums[:, :, :K, :K], self.sums[:, :, :K, C : C + len(ROW_SUMS)]], 3)
-        sums, columns = to_host([own, self.columns.float() / COLUMN_STEPS])
-        finite = torch.from_numpy(np.isfinite(sums).all((2, 3)))
-        refuse_not_finite(finite, self.layer, "queries or keys")
-        mass, by_row = np.split(sums.astype(np.float64), [K], axis=-1)
-        return from_sums(self.rows, mass, by_row.swapaxes(2, 3), columns.astype(np.float64))
+        return [own, self.columns.float() / COLUMN_STEPS]
+
+    def _named(
+        self, sums: Array, columns: Array, finite: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    ) -> AttentionStatistics:
+        refuse_not_finite(torch.from_numpy(finite), self.layer, "queries or keys")
+        K = self.rows.shape[1]
+        return from_sums(self.rows, sums[..., :K], sums[..., K:].swapaxes(2, 3), columns)
 
 
 def start(

@@ -20,6 +20,7 @@ from headscope.pairs.assemble import (
     PairNumbers,
     assemble,
     batch_chance,
+    chance_of,
     round_up,
     simple_reach,
 )
@@ -223,7 +224,8 @@ def start_settings(
     def result(number: int) -> PairStatistics:
         wait()
         refuse_not_finite(numbers.finite[..., number], layer)
-        return assemble(batch, rules, numbers.of(number), reading, key[number])
+        chance = chance_of(batch, key[number])
+        return assemble(chance, rules, numbers.of(number), reading, key[number])
 
     return [partial(result, number) for number in range(len(key))]
 

@@ -1,4 +1,4 @@
-"""The pair statistics on a CUDA device, for all heads and texts of a layer at once.
+"""The pair statistics on a CUDA device, for all heads and texts of a layer, or layers, at once.
 
 One pass over the tiles of C adds up. For `quantile`, a sample says about where the threshold lies;
 a second pass lists the pairs from a little below it on, and the exact threshold and every count
@@ -8,7 +8,7 @@ thresholds are found bit by bit and the pairs listed a few rows at a time: slowe
 The same kernels run on a CPU under Triton's interpreter (TRITON_INTERPRET=1), for tests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headscope.compute.pinned import to_host
+from headscope.compute import arrays
+from headscope.compute.arrays import Array
+from headscope.compute.pinned import start_to_host, to_host
 from headscope.errors import NotPossible
 from headscope.pairs.assemble import COUNTERS, HighNumbers, PairNumbers, assemble
 from headscope.pairs.batch import TokenBatch
@@ -25,26 +27,27 @@ from headscope.pairs.cuda import launches
 from headscope.pairs.cuda.high_counts import Counted
 from headscope.pairs.cuda.launches import NO_PAIR, Lists, Sums
 from headscope.pairs.cuda.layer import BINS, SHARE_STEPS, Layer, TextTensors, read, tile_of
+from headscope.pairs.cuda.tokens import TokenTensors, each_of
 from headscope.pairs.distances import DISTANCE_BINS
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
-from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, Values
+from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, joined
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
 LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
-LIST_BYTES = 3 * 2**26  # of pairs listed at once
+LIST_BYTES = 5 * 2**27  # of pairs listed at once
 SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Statistics under way on the device."""
+    """Statistics under way on the device, of one layer or of several."""
 
     batch: TokenBatch
     rules: tuple[Rule, ...]
     reading: SimilarityReading
     special: Special
-    name: str | None  # of the layer
+    names: tuple[str | None, ...]  # of the layers, whose texts follow each other
     layer: Layer
     sums: Sums
     ranks: tuple[Tensor | None, ...]  # (B,) for each quantile rule, and last for the top pairs
@@ -53,33 +56,63 @@ class Pending:
     checks: Tensor  # (1 + rules + 1, BH) the largest |z|; then whether a list was too short
     exponent: Tensor | None = None  # (B, H) of a scale, where vectors are too large or too small
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Texts, those of every layer, and heads."""
+        return self.layer.z.shape[0], self.layer.z.shape[1]
+
     def __call__(self) -> PairStatistics:
-        """Wait for the numbers, and do again what did not fit."""
-        shape = (len(self.batch), self.layer.z.shape[1])
+        """Wait for the numbers, on the host, and do again what did not fit."""
         checks, *found = to_host([self.checks, *_results(self)])
-        largest = torch.from_numpy(checks[0].reshape(shape))
-        refuse_not_finite(largest.isfinite(), self.name)
-        extreme = (largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))
-        if self.exponent is None and bool(extreme.any()):
-            return self._scaled(largest)()
+        if self._extreme(checks):
+            return self._scaled(checks)()
         if checks[1:].any():
             for n, too_many in enumerate(checks[1:]):
                 if too_many.any():
                     which = torch.from_numpy(np.flatnonzero(too_many))
                     _redo(self, n, which.to(self.layer.z.device))
             found = to_host(_results(self))
-        numbers = _numbers(self, found, shape)
-        return assemble(self.batch, self.rules, numbers, self.reading, self.special)
+        numbers, chance = _numbers(self, found), each_of(self.layer.text.chance, arrays.to_host)
+        return assemble(chance, self.rules, numbers, self.reading, self.special)
 
-    def _scaled(self, largest: Tensor) -> "Pending":
+    def on_device(self) -> Callable[[], PairStatistics]:
+        """The numbers (texts, layers, heads, …) as tensors, once it is known that all did fit."""
+        checks, layers, device = start_to_host(self.checks), len(self.names), self.checks.device
+
+        def by_text(found: list[Any]) -> Any:
+            return found[0].unflatten(0, (layers, -1)).transpose(0, 1)
+
+        def result() -> PairStatistics:
+            if self._extreme(checks()) or checks()[1:].any():
+                there = joined([self()], lambda found: arrays.put(found[0], device))
+            else:
+                numbers, chance = _numbers(self, _results(self)), self.layer.text.chance
+                there = assemble(chance, self.rules, numbers, self.reading, self.special)
+            own = each_of(self.layer.text.chance, lambda found: found[: len(self.batch)])
+            return replace(joined([there], by_text), chance=own)
+
+        return result
+
+    def _extreme(self, checks: npt.NDArray[Any]) -> bool:
+        """Whether vectors have to be scaled; refuses those that are not finite."""
+        if self.exponent is not None:
+            return False
+        largest = torch.from_numpy(checks[0].reshape(self.shape))
+        for name, own in zip(self.names, largest.split(len(self.batch)), strict=True):
+            refuse_not_finite(own.isfinite(), name)
+        return bool(((largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))).any())
+
+    def _scaled(self, checks: npt.NDArray[Any]) -> "Pending":
         """The same again with the vectors of each head scaled by a power of two, (B, H)."""
+        largest = torch.from_numpy(checks[0].reshape(self.shape))
         z, exponent = self.layer.z, torch.frexp(largest).exponent
         # In two steps, for one factor alone can be too large for a float32.
         half = (-exponent // 2).to(z.device)[..., None, None]
         rest = -exponent.to(z.device)[..., None, None] - half
         z = torch.ldexp(torch.ldexp(z.float(), half), rest)
-        top, name = self.best.shape[1], self.name
-        again = start(z, self.batch, self.rules, special=self.special, top=top, layer=name)
+        again = _start(
+            z, self.batch, self.rules, "raw", self.special, self.best.shape[1], self.names
+        )
         return replace(again, reading=self.reading, exponent=exponent)
 
 
@@ -94,13 +127,35 @@ def start(
     layer: str | None = None,
 ) -> Pending:
     """Launch every kernel for z (B, H, S, d) and return at once."""
+    return _start(z, batch, rules, reading, special, top, (layer,))
+
+
+def start_layers(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    *,
+    reading: SimilarityReading,
+    special: Special,
+    layers: Sequence[str],
+) -> Callable[[], PairStatistics]:
+    """The same for z (L B, H, S, d) of several layers in one launch, as `Pending.on_device`."""
+    return _start(z, batch, rules, reading, special, 0, tuple(layers)).on_device()
+
+
+def _start(
+    z: Tensor,
+    batch: TokenBatch,
+    rules: Sequence[Rule],
+    reading: SimilarityReading,
+    special: Special,
+    top: int,
+    layers: tuple[str | None, ...],
+) -> Pending:
     longest = int(max(batch.lengths, default=0))
     if longest > LONGEST:
         raise NotPossible(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
-    where, tile = str(z.device), tile_of(z if reading == "raw" else z.float())
-    text = batch.remember(
-        ("cuda", special, where, tile), lambda: TextTensors(batch, special, z.device, tile)
-    )
+    text = text_tensors(batch, special, z.device, tile_of(z, reading), len(layers))
     own, sizes = read(z, text, reading)
     vectors = launches.measure(own, text)
     sums = launches.add_up(vectors)
@@ -110,8 +165,8 @@ def start(
             return None
         numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts]
         return batch.remember(
-            ("ranks", rule, top, special, where),
-            lambda: torch.tensor(numbers, device=z.device, dtype=torch.int32),
+            ("ranks", rule, top, special, str(z.device), len(layers)),
+            lambda: arrays.put(np.array(numbers, np.int32), z.device),
         )
 
     ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
@@ -125,12 +180,26 @@ def start(
     checks = torch.zeros(1 + len(ranks), vectors.number, device=z.device)
     checks[0] = vectors.largest
     pending = Pending(
-        batch, tuple(rules), reading, special, layer, vectors, sums, ranks, high, best, checks
+        batch, tuple(rules), reading, special, layers, vectors, sums, ranks, high, best, checks
     )
     most = max([top, *(_most(rule, max(text.counts)) for rule in rules)])
     # Room for two and a half times what is wanted, and never more than twice what there is.
     _list_and_count(pending, min(5 * most // 2 + 4096, 2 * max(text.counts) + 64))
     return pending
+
+
+def text_tensors(
+    batch: TokenBatch, special: Special, device: torch.device, tile: int, layers: int
+) -> TextTensors:
+    """What the kernels read of the tokens of a batch, made once, for so many layers together."""
+    where = str(device)
+    tokens = batch.remember(("tokens", where), lambda: TokenTensors(batch, device))
+    one = batch.remember(
+        ("texts", where, special, tile), lambda: TextTensors(tokens, special, tile)
+    )
+    if layers == 1:
+        return one
+    return batch.remember(("texts", where, special, tile, layers), lambda: one.times(layers))
 
 
 def _most(rule: Rule, pairs: int) -> int:
@@ -232,14 +301,12 @@ def _results(pending: Pending) -> list[Tensor]:
     return [flat, *(counted.taking_part for counted in pending.high), pending.best]
 
 
-def _numbers(
-    pending: Pending, found: Sequence[npt.NDArray[Any]], shape: tuple[int, int]
-) -> PairNumbers:
-    """Give the numbers of `_results` their names."""
+def _numbers(pending: Pending, found: Sequence[Array]) -> PairNumbers:
+    """Give the numbers of `_results` their names, on the host or where they are."""
     flat, *taking_part, best = found
-    at = 0
+    shape, at = pending.shape, 0
 
-    def take(*more: int) -> Values:
+    def take(*more: int) -> Array:
         nonlocal at
         begin, at = at, at + int(np.prod(more, dtype=int))
         return flat[:, begin:at].reshape(*shape, *more)
@@ -252,16 +319,15 @@ def _numbers(
         high.append(
             HighNumbers(
                 reach=reach,
-                counters=counters.astype(np.int64),
-                by_distance=by_bin[..., :DISTANCE_BINS].astype(np.int64),
+                counters=arrays.whole(counters),
+                by_distance=arrays.whole(by_bin[..., :DISTANCE_BINS]),
                 expected=expected / SHARE_STEPS,
                 taking_part=taken.reshape(*shape, -1),
                 anchors=anchors,
             )
         )
-    exponent = torch.zeros(shape, dtype=torch.int32)
     return PairNumbers(
-        exponent=(exponent if pending.exponent is None else pending.exponent).numpy(),
+        exponent=None if pending.exponent is None else pending.exponent.numpy(),
         shift=shift,
         sums=binned[:, :, 0],
         square=binned[:, :, 1].sum(-1),
@@ -272,10 +338,11 @@ def _numbers(
     )
 
 
-def _anchors(leaders: Values, around: Values) -> Anchors:
+def _anchors(leaders: Array, around: Array) -> Anchors:
     """Read places and ends from the sortable numbers of `Counted.anchors`."""
-    ends, place = np.divmod(leaders.astype(np.int64), 2**16)
-    return Anchors(np.where(ends > 0, 65_535 - place, -1), ends, around.astype(np.int64))
+    ends = arrays.whole(leaders) // 2**16
+    place = 65_535 - arrays.whole(leaders) % 2**16
+    return Anchors(arrays.library(ends).where(ends > 0, place, -1), ends, arrays.whole(around))
 
 
 def _top_pairs(best: npt.NDArray[np.int64], size: int, shape: tuple[int, int]) -> TopPairs:

@@ -1,6 +1,6 @@
 """A layer on the device: what the kernels read of the tokens, and the vectors of its heads."""
 
-from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,67 +8,72 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from headscope.pairs.assemble import batch_chance
-from headscope.pairs.batch import TokenBatch, labels
+from headscope.compute.arrays import put
+from headscope.pairs.cuda.tokens import TokenTensors, count_all_pairs, each_of
 from headscope.pairs.distances import distance_bin
-from headscope.pairs.tokens import PairTokens, SimilarityReading, Special
+from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import VectorSizes, read_vectors, vector_sizes
 
 BINS = 128  # room for every bin of distance
 SHARE_STEPS = 2.0**40  # the chance of one sentence is kept in whole numbers of one over this
 
 
-def tile_of(z: Tensor) -> int:
+def tile_of(z: Tensor, reading: SimilarityReading) -> int:
     """Tokens on a side of a tile: fewer where float32 vectors would not fit the shared memory."""
-    return 32 if z.element_size() > 2 and z.shape[-1] > 128 else 64
+    small = reading == "raw" and z.element_size() <= 2
+    return 64 if small or z.shape[-1] <= 128 else 32
+
+
+OF_TOKENS = (
+    "kept",
+    "sentence",
+    "ordinary",
+    "word",
+    "token",
+    "occurrence",
+    "word_class",
+    "inside_share",
+    "lengths",
+    "whole",
+    "whole_run",
+    "blocks_of",
+    "order",
+    "types",
+    "pairs",
+)  # of `TextTensors`, with a row for each text
 
 
 class TextTensors:
     """What the kernels read of the tokens of a batch, on the device."""
 
-    def __init__(
-        self, batch: TokenBatch, special: Special, device: torch.device, tile: int
-    ) -> None:
-        size = max(int(max(batch.lengths)), 1)
+    def __init__(self, tokens: TokenTensors, special: Special, tile: int) -> None:
+        size, device = tokens.size, tokens.device
         self.size, self.tile, self.blocks = size, tile, -(-size // tile)
-        chance = batch_chance(batch, special)
-        texts = batch.texts
-
-        def padded(rows: Sequence[Any], fill: float, dtype: Any = np.int32) -> Any:
-            out = np.full((len(batch), max(size, *(len(r) for r in rows))), fill, dtype)
-            for row, values in zip(out, rows, strict=True):
-                row[: len(values)] = values
-            return out
+        every = count_all_pairs(tokens, special)
+        self.chance = every.chance  # of each text
+        self.inside_share = (every.inside_share * SHARE_STEPS).round().long()
 
         def there(values: Any) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+            return put(np.ascontiguousarray(values), device)
 
-        kept = padded([text.kept(special) for text in texts], -1)
-        sentence = padded([labels(text.sentences) for text in texts], -1)
-        ordinary = padded([~text.special for text in texts], 0)
-        shares = [np.rint(text.inside_share * SHARE_STEPS) for text in chance]
-        self.kept, self.sentence, self.ordinary = there(kept), there(sentence), there(ordinary)
-        self.word = there(padded([labels(text.words) for text in texts], -1))
-        self.token = there(padded([text.ids for text in texts], -1))
-        self.occurrence = there(padded([text.occurrences for text in texts], -1))
-        self.word_class = there(padded([text.word_classes for text in texts], 0))
-        self.inside_share = there(padded(shares, 0, np.int64))
-        self.lengths = there(batch.lengths.astype(np.int32))
-        whole = _in_blocks(kept > 0, tile, False).all(2)
+        own, members = tokens.host, tokens.kept(special)
+        kept = np.where(tokens.there, members, -1).astype(np.int32)
+        self.kept, self.ordinary = there(kept), tokens.on_device["ordinary"]
+        self.sentence, self.word = tokens.on_device["sentences"], tokens.on_device["words"]
+        self.token, self.occurrence = tokens.on_device["ids"], tokens.on_device["occurrences"]
+        self.word_class = tokens.on_device["word_classes"]
+        self.lengths = there(tokens.lengths.astype(np.int32))
+        whole = _in_blocks(members, tile, False).all(2)
         self.whole, self.whole_run = there(whole.astype(np.int32)), there(_longest_run(whole))
-        plain = _in_blocks((kept > 0) & (ordinary > 0), tile, False).all(2)
-        numbers = _in_blocks(sentence, tile, -1)  # (B, blocks, tile)
+        plain = _in_blocks(members & (own["ordinary"] > 0), tile, False).all(2)
+        numbers = _in_blocks(own["sentences"], tile, -1)  # (B, blocks, tile)
         about = [plain.astype(np.int32), numbers.min(2), numbers.max(2)]
         self.blocks_of = there(np.stack(about, 1).astype(np.int32))  # (B, 3, blocks)
-        again = [_repeated(text, text.kept(special)) for text in texts]
-        self.repeats = max(len(order) for order in again)
-        self.order = there(padded(again, -1)[:, : max(self.repeats, 1)])
-        self.types = None  # (B, K, S), where the type of each token first occurs
-        if batch.types is not None:
-            kinds = range(len(batch.types[0]))
-            rows = [padded([own[kind] for own in batch.types], -1, np.int64) for kind in kinds]
-            self.types = there(np.stack(rows, 1))
-        self.counts = [text.count for text in chance]
+        order = _repeated(own["words"], members & (own["ordinary"] > 0))
+        self.repeats, self.order = int((order >= 0).sum(1).max()), there(order)
+        self.types = tokens.types  # (B, K, S), where the type of each token first occurs
+        taking_part = members.sum(1)
+        self.counts = (taking_part * (taking_part - 1) // 2).tolist()
         self.pairs = there(np.array(self.counts, np.float64))  # (B,)
         bins = distance_bin(np.arange(size)).astype(np.int32)  # (S,)
         self.bins = there(bins)
@@ -80,6 +85,17 @@ class TextTensors:
         member[np.flatnonzero(real), bins[distance[real]]] = 1
         self.bin_members = there(member)  # (2 blocks T, BINS)
         self._heads: dict[int, Tensor] = {}
+
+    def times(self, layers: int) -> "TextTensors":
+        """The same texts for each of several layers, one layer after the other."""
+        again = copy(self)
+        for name in OF_TOKENS:
+            value = getattr(self, name)
+            if value is not None:
+                setattr(again, name, value.repeat(layers, *[1] * (value.ndim - 1)))
+        again.chance = each_of(self.chance, lambda own: own.repeat(layers, *[1] * (own.ndim - 1)))
+        again.counts, again._heads = self.counts * layers, {}
+        return again
 
     def heads(self, number: int) -> Tensor:
         """The numbers of all heads, for so many a text."""
@@ -107,15 +123,22 @@ def _longest_run(whole: Any) -> Any:
     return best
 
 
-def _repeated(text: PairTokens, kept: Any) -> Any:
-    """The ordinary tokens whose word occurs again, by word and then by position."""
-    places = np.flatnonzero(kept & ~text.special & (text.words >= 0))
-    words = text.words[places]
-    if not len(words):
-        return places.astype(np.int32)
-    often = np.bincount(words)[words] > 1
-    places, words = places[often], words[often]
-    return places[np.argsort(words, kind="stable")].astype(np.int32)
+def _repeated(words: Any, ordinary: Any) -> Any:
+    """The ordinary tokens whose word occurs again, by word and then by position; -1 behind.
+
+    words: (B, S), negative for none; the result has as many columns as the text with most needs.
+    """
+    none = np.iinfo(np.int32).max
+    own = np.where(ordinary & (words >= 0), words, none)
+    order = np.argsort(own, axis=1, kind="stable")
+    sorted_words = np.take_along_axis(own, order, 1)
+    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != none)
+    again = np.zeros(own.shape, bool)
+    again[:, 1:] |= alike
+    again[:, :-1] |= alike
+    first = np.argsort(~again, axis=1, kind="stable")[:, : max(int(again.sum(1).max()), 1)]
+    found = np.where(np.take_along_axis(again, first, 1), np.take_along_axis(order, first, 1), -1)
+    return found.astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
