@@ -9,6 +9,7 @@ attention weights, makes every similarity matrix with torch on the GPU and takes
 
 import argparse
 import statistics
+import sys
 import time
 
 import bare_machine  # noqa: F401
@@ -18,14 +19,16 @@ import transformers
 from windows import in_groups, studied, windows_of
 
 import headscope as hs
-from headscope.attention.statistics import attention_statistics
 from headscope.capture import capture
-from headscope.measures import anchor, repetition
-from headscope.pairs import TokenBatch, pair_statistics, quantile, start_pair_statistics
-from headscope.pairs.vector_statistics import Members, start_vector_statistics
+from headscope.compute.arrays import to_host
+from headscope.measures import anchor, focus, repetition
+from headscope.measures.type_counts import word_places
+from headscope.pairs import TokenBatch, quantile
+from headscope.pairs.cuda.layer import TextTensors
+from headscope.pairs.cuda.tokens import TokenTensors
 from headscope.specimen import FOLDER
 from headscope.study.modes import SimilarityKind
-from headscope.study.observe import CLASSES, Observer
+from headscope.study.observe import Observer
 from headscope.study.sums import Totals
 
 KINDS = [SimilarityKind("raw", "kept"), SimilarityKind("raw", "left_out")]
@@ -44,26 +47,31 @@ def ids_of(scope, units):
 
 
 def agree():
-    """The specimen sees the same on both devices, to rounding."""
+    """The specimen sees the same on both devices, to rounding, and where everything stays there."""
     seen = {}
     for device in ("cpu", "cuda"):
         scope = hs.load(device=device)
         units = windows_of(scope, 2, 40)
-        seen[device] = Observer(scope, KINDS, [quantile(0.05)], 0).see(units, "real")
-    worst = {}
-    for one, other in zip(seen["cpu"][1], seen["cuda"][1], strict=True):
-        for name in ("mean", "variance", "maximum", "related_sum"):
-            left, right = one.pairs(name), other.pairs(name)
-            off = np.abs(left - right) / np.abs(left).max()
-            worst[name] = max(worst.get(name, 0), float(off.max()))
-        for name in ("count", "same_sentence", "same_token"):
-            off = np.abs(one.high(name) - other.high(name)).max()
-            worst[name] = max(worst.get(name, 0), float(off))
-        for name, values in one.vectors.items():
-            off = np.abs(values - other.vectors[name]) / np.abs(values).max()
-            worst[name] = max(worst.get(name, 0), float(off.max()))
-    print("largest differences, GPU - CPU, in parts of the largest value; counts in pairs:")
-    print({name: f"{value:.1e}" for name, value in worst.items()}, flush=True)
+        observer = Observer(scope, KINDS, [quantile(0.05)], 0)
+        seen[device] = observer.see(units, "real")
+        seen[f"{device}, left there"] = observer.start(units, "real")()
+    for other_way in ("cuda", "cuda, left there"):
+        worst = {}
+        for one, other in zip(seen["cpu"][1], seen[other_way][1], strict=True):
+            for name in ("mean", "variance", "maximum", "related_sum", "unrelated_square"):
+                left, right = one.pairs(name), to_host(other.pairs(name))
+                off = np.abs(left - right) / np.abs(left).max()
+                worst[name] = max(worst.get(name, 0), float(off.max()))
+            for name in ("count", "same_sentence", "same_token", "unrelated", "taking_part"):
+                off = np.abs(one.high(name) - to_host(other.high(name))).max()
+                worst[name] = max(worst.get(name, 0), float(off))
+            for name, values in one.vectors.items():
+                off = np.abs(values - to_host(other.vectors[name])) / np.abs(values).max()
+                worst[name] = max(worst.get(name, 0), float(off.max()))
+        mass = [to_host(seen[way][0].sums("mass")) for way in ("cpu", other_way)]
+        worst["attention mass"] = float(np.abs(mass[0] - mass[1]).max())
+        print(f"largest differences, {other_way} - CPU, in parts of the largest; counts in pairs:")
+        print({name: f"{value:.1e}" for name, value in worst.items()}, flush=True)
 
 
 def everyday(model, ids):
@@ -106,14 +114,14 @@ def main():
 
     def only_seen(kinds):
         for group in in_groups(units, together):
-            observers[kinds].see(group, "real")
+            observers[kinds].start(group, "real")()
 
     eager = base("cuda").model
     eager.set_attn_implementation("eager")
     ways = {
         "plain forward": plain,
-        "seen, one setting of special tokens": lambda: only_seen(1),
-        "seen, special tokens kept and left out": lambda: only_seen(2),
+        "seen and left there, one setting of special tokens": lambda: only_seen(1),
+        "seen and left there, both settings": lambda: only_seen(2),
         "whole study, one setting": lambda: studied(observers[1], total, units, together),
         "whole study, both": lambda: studied(observers[2], total, units, together),
         "everyday (transformers + torch)": lambda: [everyday(eager, each) for each in ids],
@@ -133,41 +141,57 @@ def main():
     for name, taken in times.items():
         middle = statistics.median(taken)
         print(f"| {name} | {middle * 1e3:.1f} | {middle / one:.2f} |", flush=True)
-    parts(scope, units[:together])
+    torch.cuda.reset_peak_memory_stats()
+    plain()
+    forward = torch.cuda.max_memory_allocated()
+    studied(observers[2], Totals(200, 0), units, together)
+    beyond = (torch.cuda.max_memory_allocated() - forward) / 2**30
+    print(f"memory of the device beyond the forward pass: {beyond:.2f} GiB", flush=True)
+    where_the_time_goes(observers[2], units, together)
+    on_the_host(scope, units[:together])
 
 
-def parts(scope, units):
-    """Where the time of one layer goes, with waiting for each part."""
-    seen = []
-    with torch.no_grad(), capture(scope.loaded.backbone, seen.append):
-        scope.loaded.backbone(input_ids=ids_of(scope, units))
-    z = seen[6].z
-    plain = TokenBatch(unit.marks for unit in units)
-    batch = TokenBatch(plain.texts, [anchor.types_of(unit) for unit in units])
-    kept = [np.stack(batch.kept(s)) for s in ("kept", "left_out")]
-    members = Members.of(kept, z.device)
-    places = torch.from_numpy(np.stack([repetition.couples(unit, 0) for unit in units])).cuda()
-    classes = [unit.tokens.classes.astype(np.int32) for unit in units]
-    attention = {"number_of_classes": CLASSES, "normaliser": seen[6].normaliser}
+def where_the_time_goes(observer, units, together):
+    """What the device does in a study, by kernel, for all batches."""
+    kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=kinds) as profile:
+        studied(observer, Totals(200, 0), units, together)
+        torch.cuda.synchronize()
+    found = [each for each in profile.key_averages() if each.self_device_time_total > 0]
+    found = [each for each in found if each.device_type == torch.profiler.DeviceType.CUDA]
+    found.sort(key=lambda each: -each.self_device_time_total)
+    total = sum(each.self_device_time_total for each in found)
+    print(f"the device works {total / 1e3:.1f} ms for {len(units) // together} batches:")
+    print("| kernel | calls | ms | share |\n|---|---|---|---|")
+    for each in found[:40]:
+        took = each.self_device_time_total
+        print(f"| {each.key[:70]} | {each.count} | {took / 1e3:.2f} | {took / total:.1%} |")
+    sys.stdout.flush()
+
+
+def on_the_host(scope, units):
+    """What the host does for a batch, of the text alone."""
+    batch = TokenBatch([unit.marks for unit in units], [anchor.types_of(u, 0) for u in units])
+    device = scope.model.device
+    tokens = TokenTensors(batch, device)
     steps = {
-        "vector statistics, both settings": lambda: start_vector_statistics(z, members)(),
-        "detection": lambda: repetition.detection(z.float(), places),
-        "attention": lambda: attention_statistics(
-            seen[6].q, seen[6].k, batch, classes, **attention
-        ),
-        "pairs": lambda: pair_statistics(z, plain, quantile()),
-        "pairs and anchors": lambda: pair_statistics(z, batch, quantile()),
-        "pairs and anchors, launched only": lambda: start_pair_statistics(z, batch, quantile()),
+        "types": lambda: [anchor.types_of(unit, 0) for unit in units],
+        "couples": lambda: [repetition.couples(unit, 0) for unit in units],
+        "chance of focus": lambda: [focus.focus_chance(u.tokens, causal=False) for u in units],
+        "places of words": lambda: [word_places(unit, 30522) for unit in units],
+        "tokens on the device": lambda: TokenTensors(batch, device),
+        "what kernels read of them": lambda: TextTensors(tokens, "left_out", 64),
+        "and for five layers": lambda: TextTensors(tokens, "left_out", 64).times(5),
     }
     for name, step in steps.items():
         step()
         torch.cuda.synchronize()
         begun = time.perf_counter()
         step()
-        launched = (time.perf_counter() - begun) * 1e3
+        took = (time.perf_counter() - begun) * 1e3
         torch.cuda.synchronize()
         whole = (time.perf_counter() - begun) * 1e3
-        print(f"one layer, {name}: {whole:.1f} ms, {launched:.1f} of them the host's", flush=True)
+        print(f"host, {name}: {took:.2f} ms, with the device {whole:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -158,14 +158,15 @@ def focus_sums(outputs: HeadOutputs, tokens: Tokens) -> NDArray[np.float64]:
 def focus_chance(tokens: Tokens, *, causal: bool) -> NDArray[np.float64]:
     """Σ_i of the same masses if row i spread evenly over all tokens, or up to i: (targets,)."""
     size = len(tokens)
+    place, own = np.arange(size), np.where(tokens.special, 0, _fellows(tokens.sentences, causal))
+    if not causal:  # all rows see the same
+        of_class = np.bincount(tokens.classes, minlength=len(TokenClass))
+        other = (size - 1) / size
+        return np.array([*of_class, other, 1.0, other, own.sum() / size])
     ones = _one_hot(tokens.classes, len(TokenClass))
-    place = np.arange(size)
-    visible = place + 1 if causal else np.full(size, size)
-    of_class = np.cumsum(ones, axis=0) if causal else np.tile(ones.sum(axis=0), (size, 1))
-    near = np.stack([place > 0, place >= 0, (place < size - 1) & (not causal)], axis=1)
-    own = np.where(tokens.special, 0, _fellows(tokens.sentences, causal))
-    counts = np.concatenate([of_class, near, own[:, None]], axis=1)  # (tokens, targets)
-    chance: NDArray[np.float64] = (counts / visible[:, None]).sum(axis=0)
+    near = np.stack([place > 0, place >= 0, np.zeros(size, bool)], axis=1)
+    counts = np.concatenate([np.cumsum(ones, axis=0), near, own[:, None]], axis=1)
+    chance: NDArray[np.float64] = (counts / (place + 1)[:, None]).sum(axis=0)
     return chance
 
 
