@@ -51,6 +51,19 @@ def put(value: NDArray[Any], device: torch.device) -> Tensor:
     return there.pin_memory().to(device, non_blocking=True)
 
 
+def constant(value: NDArray[Any], other: Array) -> Array:
+    """An array that never changes where another one is; put there once."""
+    if not isinstance(other, Tensor):
+        return value
+    key = (id(value), other.device)
+    if key not in _constants:
+        _constants[key] = (value, put(value, other.device))
+    return _constants[key][1]
+
+
+_constants: dict[tuple[int, torch.device], tuple[NDArray[Any], Tensor]] = {}  # by what they are of
+
+
 def to_host(value: Array) -> NDArray[Any]:
     """An array on the host; waits for it."""
     found: NDArray[Any] = value.cpu().numpy() if isinstance(value, Tensor) else value

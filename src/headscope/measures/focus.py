@@ -178,6 +178,9 @@ def _one_hot(numbers: NDArray[np.int64], count: int) -> NDArray[np.float32]:
 
 def _fellows(numbers: NDArray[np.int64], causal: bool) -> NDArray[np.int64]:
     """How many tokens each token can see that have its number, itself included."""
+    if not causal:
+        numbers = numbers - numbers.min()
+        return np.bincount(numbers)[numbers]
     order = np.argsort(numbers, kind="stable")
     _, starts, inverse, sizes = np.unique(
         numbers[order], return_index=True, return_inverse=True, return_counts=True

@@ -5,7 +5,7 @@ Distances are exact up to 64; beyond, a pair stands at the middle of its bin, fo
 
 import numpy as np
 
-from headscope.compute.arrays import Array, beside, library, real
+from headscope.compute.arrays import Array, constant, library, real
 from headscope.compute.threads import by_layer
 from headscope.measures.base import (
     ALL_PAIRS,
@@ -27,7 +27,7 @@ BEYOND = (64, 128)
 def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     high, everything = observed.high("by_distance"), observed.chance("by_distance")  # (…, bins)
-    middle, far_from = beside(MIDDLE, high), beside(LOWER_DISTANCES, high)
+    middle, far_from = constant(MIDDLE, high), constant(LOWER_DISTANCES, high)
     count, pairs = observed.high("count"), observed.chance("count")
     sums = {
         "high": count,

@@ -3,7 +3,7 @@
 The AUC of a text is estimated from `COUPLES` seeded couples of one pair of each kind.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,34 +35,52 @@ BY_CLASS = (
 
 
 def couples(unit: Unit, seed: int) -> NDArray[np.int64]:
-    """Places (4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none."""
+    """Places (4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none.
+
+    Each is drawn evenly from all ordered pairs of its kind: one end by how many others it has, and
+    then one of these.
+    """
     words, occurrences = unit.marks.words, unit.marks.occurrences
     places = np.flatnonzero(words >= 0)
+    # By word, and pieces of one occurrence beside each other.
     order = places[np.argsort(words[places], kind="stable")]
-    values, starts, sizes = np.unique(words[order], return_index=True, return_counts=True)
-    found = np.full((4, COUPLES), -1)
-    _, first, pieces = np.unique(occurrences[places], return_index=True, return_counts=True)
-    group = np.searchsorted(values, words[places][first])  # of each occurrence
-    inside = np.bincount(group, pieces**2, minlength=len(values))
-    repeated = (sizes**2 - inside) / 2  # pairs of two occurrences of each word
-    if not repeated.sum() or len(values) < 2:
-        return found
+    of_word, of_occurrence = _runs(words[order]), _runs(occurrences[order])
+    again, other = of_word.size - of_occurrence.size, len(order) - of_word.size
+    if not (again.any() and other.any()):
+        return np.full((4, COUPLES), -1)
     random = unit.random(seed, "couples")
-    group = random.choice(len(values), COUPLES, p=repeated / repeated.sum())
+    first, second = _draw(random, again)
+    # Others of the word stand in its run, before this occurrence and after it.
+    second += of_word.start[first]
+    second += of_occurrence.size[first] * (second >= of_occurrence.start[first])
+    third, fourth = _draw(random, other)
+    fourth += of_word.size[third] * (fourth >= of_word.start[third])
+    return order[np.stack([first, second, third, fourth])]
 
-    def end(some: NDArray[np.int64]) -> NDArray[np.int64]:
-        ends: NDArray[np.int64] = order[starts[some] + random.integers(sizes[some])]
-        return ends
 
-    # Draw ends anew until the occurrences, or the words, differ.
-    found[0], found[1] = end(group), end(group)
-    while (alike := occurrences[found[0]] == occurrences[found[1]]).any():
-        found[0][alike], found[1][alike] = end(group[alike]), end(group[alike])
-    found[2], found[3] = random.choice(places, COUPLES), random.choice(places, COUPLES)
-    while (alike := words[found[2]] == words[found[3]]).any():
-        found[2][alike] = random.choice(places, alike.sum())
-        found[3][alike] = random.choice(places, alike.sum())
-    return found
+class _Runs(NamedTuple):
+    """Of each number, where the run of equal numbers around it starts, and how long it is."""
+
+    start: NDArray[np.int64]
+    size: NDArray[np.int64]
+
+
+def _runs(numbers: NDArray[Any]) -> _Runs:
+    new = np.ones(len(numbers), bool)
+    new[1:] = numbers[1:] != numbers[:-1]
+    starts = np.flatnonzero(new)
+    sizes = np.diff(starts, append=len(numbers))
+    return _Runs(np.repeat(starts, sizes), np.repeat(sizes, sizes))
+
+
+def _draw(
+    random: np.random.Generator, partners: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw pairs: one end, and the number of the other among its partners."""
+    reached = partners.cumsum()
+    drawn = random.integers(reached[-1], size=COUPLES)
+    one = np.searchsorted(reached, drawn, side="right")
+    return one, reached[one] - drawn - 1
 
 
 def detection(vectors: Tensor, places: Tensor) -> Tensor:

@@ -55,8 +55,8 @@ def _joined_place(word: str) -> int:
 def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Where each token's word is counted, and the names of the joined words."""
     tokens = unit.tokens
-    words, inverse, pieces = np.unique(tokens.words, return_inverse=True, return_counts=True)
-    single = (pieces[inverse] == 1) | (words[inverse] < 0)
+    pieces = np.bincount(tokens.words + 1)  # of each word, behind those of none
+    single = (pieces[tokens.words + 1] == 1) | (tokens.words < 0)
     places = np.array(tokens.ids)
     joined = {}
     for i in np.flatnonzero(~single):

@@ -146,12 +146,13 @@ class Chunked:
     def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Array]) -> None:
         """Keep the contributions of the units at some places."""
         held = self.arrays.setdefault(key, {})
+        at = beside(np.array(places), next(iter(arrays.values())))
         for name, value in arrays.items():
             if name not in held:
                 held[name] = zeros((self.units, *value.shape[1:]), value)
             # A chunk that was begun by an earlier run comes from the host.
             held[name] = beside(held[name], value)
-            held[name][beside(np.array(places), value)] = value
+            held[name][at] = value
 
     def _see_pairs(self, mode: str, places: Sequence[int], seen: ObservedPairs) -> None:
         """Take in the pairs of a batch under one reading and rule."""
@@ -204,11 +205,11 @@ class Totals:
         """Add a whole chunk, which comes next in the corpus."""
         if self.chunks == self.stretch:
             self._end_stretch()
-        by_document = weights(
-            [group_of(unit, self.group) for unit in units], self.seed, self.replicates
-        )
+        groups = [group_of(unit, self.group) for unit in units]
+        weight: Array = weights(groups, self.seed, self.replicates).T  # (replicates + 1, units)
         for key, arrays in chunk.arrays.items():
-            added = {name: _weighed(by_document, name, value) for name, value in arrays.items()}
+            weight = beside(weight, next(iter(arrays.values())))
+            added = {name: _weighed(weight, name, value) for name, value in arrays.items()}
             _add(self.sums, {key: added})
         _add(self.profiles, chunk.profiles)
         self.count({key: Counted.of(one) for key, one in chunk.types.items()})
@@ -273,14 +274,14 @@ def _add(to: Arrays, added: Arrays) -> None:
                 held[name] += beside(value, held[name])
 
 
-def _weighed(by_document: Values, name: str, value: Array) -> Array:
+def _weighed(weight: Array, name: str, value: Array) -> Array:
     """Sums over units (replicates + 1, layers, heads), the same however they are multiplied.
 
     On the grid every product and sum is exact. What has no grid is split in two parts that have
     one, relative to a head's largest value in the chunk, since a product of matrices rounds by
     their shape, by the number of threads and by the processor.
     """
-    flat, weight = value.reshape(len(value), -1), beside(by_document.T, value)
+    flat = value.reshape(len(value), -1)
     if name not in WITHOUT_GRID:
         found = weight @ flat
     else:

@@ -66,11 +66,7 @@ class Pending:
         checks, *found = to_host([self.checks, *_results(self)])
         if self._extreme(checks):
             return self._scaled(checks)()
-        if checks[1:].any():
-            for n, too_many in enumerate(checks[1:]):
-                if too_many.any():
-                    which = torch.from_numpy(np.flatnonzero(too_many))
-                    _redo(self, n, which.to(self.layer.z.device))
+        if self._redone(checks):
             found = to_host(_results(self))
         numbers, chance = _numbers(self, found), each_of(self.layer.text.chance, arrays.to_host)
         return assemble(chance, self.rules, numbers, self.reading, self.special)
@@ -83,9 +79,10 @@ class Pending:
             return found[0].unflatten(0, (layers, -1)).transpose(0, 1)
 
         def result() -> PairStatistics:
-            if self._extreme(checks()) or checks()[1:].any():
+            if self._extreme(checks()):
                 there = joined([self()], lambda found: arrays.put(found[0], device))
             else:
+                self._redone(checks())
                 numbers, chance = _numbers(self, _results(self)), self.layer.text.chance
                 there = assemble(chance, self.rules, numbers, self.reading, self.special)
             own = each_of(self.layer.text.chance, lambda found: found[: len(self.batch)])
@@ -101,6 +98,13 @@ class Pending:
         for name, own in zip(self.names, largest.split(len(self.batch)), strict=True):
             refuse_not_finite(own.isfinite(), name)
         return bool(((largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))).any())
+
+    def _redone(self, checks: npt.NDArray[Any]) -> bool:
+        """Count again for the heads whose lists were too short; whether there were any."""
+        for n, too_many in enumerate(checks[1:]):
+            if too_many.any():
+                _redo(self, n, arrays.put(np.flatnonzero(too_many), self.layer.z.device))
+        return bool(checks[1:].any())
 
     def _scaled(self, checks: npt.NDArray[Any]) -> "Pending":
         """The same again with the vectors of each head scaled by a power of two, (B, H)."""
