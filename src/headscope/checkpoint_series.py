@@ -26,9 +26,7 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of a model, in the order of their steps; loaded when they are studied."""
 
-    def __init__(
-        self, found: Sequence[Checkpoint], device: str = "auto", dtype: Any = None
-    ) -> None:
+    def __init__(self, found: Sequence[Checkpoint], **options: Any) -> None:
         by_name = {one.name: one for one in found}
         if len(by_name) < len(found):
             raise CannotLoad(
@@ -36,7 +34,7 @@ class Checkpoints:
                 f"{', '.join(sorted(one.name for one in found))[:300]}."
             )
         self.found = [by_name[name] for name in in_order(tuple(by_name))]
-        self.device, self.dtype = device, dtype
+        self.options = options
 
     def __iter__(self) -> Iterator[Checkpoint]:
         return iter(self.found)
@@ -68,7 +66,7 @@ class Checkpoints:
         for one in self:
             if begin is not None:
                 begin(one)
-            scope = load(one.source, device=self.device, dtype=self.dtype, revision=one.revision)
+            scope = load(one.source, revision=one.revision, **self.options)
             shape = (scope.shape.layers, scope.shape.heads)
             first = first or (one.name, shape)
             if shape != first[1]:
@@ -82,21 +80,17 @@ class Checkpoints:
         return series
 
 
-def checkpoints(
-    source: str | Path | Sequence[str | Path],
-    *,
-    device: str = "auto",
-    dtype: Any = None,
-) -> Checkpoints:
+def checkpoints(source: str | Path | Sequence[str | Path], **options: Any) -> Checkpoints:
     """Find the checkpoints of a model, to study each: in the order of the steps in their names.
 
     They are a folder of model folders, revisions on the hub (`MODEL@REVISION,REVISION`), or several
-    models: a list, or names with commas between.
+    models: a list, or names with commas between. `options` as in `headscope.load`: device, dtype,
+    allow_pickle, trust_remote_code.
     """
     if not isinstance(source, str | Path):
-        return Checkpoints([_model(str(one)) for one in source], device, dtype)
+        return Checkpoints([_model(str(one)) for one in source], **options)
     if Path(source).is_dir():
-        return Checkpoints(_in_folder(Path(source)), device, dtype)
+        return Checkpoints(_in_folder(Path(source)), **options)
     model, at, revisions = str(source).partition("@")
     names = [one.strip() for one in (revisions if at else model).split(",")]
     if not all(names) or not model or (not at and len(names) == 1):
@@ -108,7 +102,7 @@ def checkpoints(
         found = [Checkpoint(_folder_name(one), model, one) for one in names]
     else:
         found = [_model(one) for one in names]
-    return Checkpoints(found, device, dtype)
+    return Checkpoints(found, **options)
 
 
 def _model(source: str) -> Checkpoint:
