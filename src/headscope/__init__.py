@@ -14,12 +14,15 @@ __all__ = [
     "PlacedReading",
     "Reading",
     "Scope",
+    "Series",
     "Study",
     "TopicSplitter",
+    "checkpoints",
     "compare",
     "load",
     "nearest",
     "open",
+    "open_series",
     "peak",
     "quantile",
     "sample_text",
@@ -31,12 +34,15 @@ _HOME = {
     "PlacedReading": "headscope.placed",
     "Reading": "headscope.reading",
     "Scope": "headscope.scope",
+    "Series": "headscope.study.series",
     "Study": "headscope.study.folder",
     "TopicSplitter": "headscope.segment.splitter",
+    "checkpoints": "headscope.checkpoint_series",
     "compare": "headscope.study.compare",
     "load": "headscope.scope",
     "nearest": "headscope.pairs.rules",
     "open": "headscope.study.folder",
+    "open_series": "headscope.study.series",
     "peak": "headscope.pairs.rules",
     "quantile": "headscope.pairs.rules",
     "sample_text": "headscope.sample",
@@ -44,6 +50,7 @@ _HOME = {
 }
 
 if TYPE_CHECKING:
+    from headscope.checkpoint_series import checkpoints
     from headscope.errors import HeadscopeError
     from headscope.pairs.rules import nearest, peak, quantile, sigma
     from headscope.placed import PlacedReading
@@ -53,6 +60,7 @@ if TYPE_CHECKING:
     from headscope.segment.splitter import TopicSplitter
     from headscope.study.compare import compare
     from headscope.study.folder import Study, open
+    from headscope.study.series import Series, open_series
 
 
 spare_torch()

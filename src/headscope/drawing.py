@@ -191,10 +191,11 @@ def dressed(
     height: Any = HEIGHT,
     about: str = "",
     against: "Study | None" = None,
+    named: str = "",
 ) -> alt.LayerChart:
     """Size, typography, and a caption with the sample, or with both that are compared."""
     second = [] if against is None else [f"against {sample_of(against)}"]
-    sample = [sample_of(study), *second, about]
+    sample = [named or sample_of(study), *second, about]
     dressed: alt.LayerChart = (
         chart.properties(
             width=width,

@@ -55,7 +55,7 @@ class LoadedModel:
         """The same model, read with pictures or sounds."""
         if self.sense is not None and self.sense.kind == kind:
             return self
-        with _quiet():
+        with quiet():
             return _sensing(self.shape.name, self.model, self.tokenizer, self.settings, kind)
 
     def through(self, stack: str) -> "LoadedModel":
@@ -112,7 +112,7 @@ def load_model(
         kind = _dtype(dtype, target)
         if (file := gguf_file(where)) is not None:
             where, options["gguf_file"] = file.parent, file.name
-        with _quiet():
+        with quiet():
             config = _config(where, options)
             check_weights(where, target, kind)
             tokenizer, settings = settings_of(tokenizer)
@@ -126,14 +126,14 @@ def load_model(
     if tokenizer is not None:
         _check_tokenizer(tokenizer, name)
         try:
-            with _quiet():
+            with quiet():
                 window = partial(_window, tokenizer=tokenizer)
                 backbone, shape = find_shape(name, model, tokenizer, window)
             return LoadedModel(model, backbone, tokenizer, shape, settings=settings)
         except CannotObserve:
             if not senses:
                 raise
-    with _quiet():
+    with quiet():
         return _sensing(name, model, tokenizer, settings, senses[0])
 
 
@@ -158,7 +158,7 @@ def _offline(where: str | Path) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No progress bars and no reports from transformers; what matters becomes a warning of ours."""
     logging = transformers.utils.logging
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -50,6 +50,12 @@ def loaded_alone(folder, kind, ids, tmp_path):
     return load_file(file)["logits"], int(done.stdout)
 
 
+def test_writing_a_pruned_folder_draws_no_bar_of_its_own(tiny, tmp_path, capfd):
+    write_pruned(tiny, [(1, 2)], tmp_path / "pruned", units_for(tiny, 1, window=30))
+    said = capfd.readouterr()
+    assert said.out + said.err == ""
+
+
 def test_a_pruned_folder_gives_the_logits_of_the_silenced_model_without_headscope(tiny, tmp_path):
     heads = [(1, 2), (2, 1), (2, 4), (3, 3)]
     units = units_for(tiny, 2, window=30)

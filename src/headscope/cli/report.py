@@ -12,22 +12,28 @@ from headscope.terminal import say, write
 
 
 def report(
-    study: Annotated[Path, typer.Argument(help="The folder of a finished study.")],
+    study: Annotated[
+        Path, typer.Argument(help="The folder of a finished study, or of a series of them.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page to write.")] = Path(
         "report.html"
     ),
 ) -> None:
     """Write the report of a study: one page that needs no other file."""
     from headscope.study.folder import open_study
+    from headscope.study.series import is_series, open_series
 
     check_out(out, ".html", ".htm")
-    page = open_study(study).report(out)
+    page = (open_series if is_series(study) else open_study)(study).report(out)
     say(f"Open this page in a browser: {page.resolve().as_uri()}")
 
 
 def figure(
     source: Annotated[
-        str, typer.Argument(help="A finished study, a text file for `matrix`, or: list.")
+        str,
+        typer.Argument(
+            help="A finished study or a series of them, a text file for `matrix`, or: list."
+        ),
     ],
     name: Annotated[str | None, typer.Argument(help="Which figure.", show_default=False)] = None,
     out: Annotated[
@@ -42,9 +48,25 @@ def figure(
     reading: Annotated[str, typer.Option(help="For `matrix`: raw, cosine or centred.")] = "raw",
     tokens: Annotated[str, typer.Option(help="For `matrix`: which tokens, FROM:TO.")] = ":",
 ) -> None:
-    """Draw one figure of a study, or the matrix of one head, for a paper. `list` names them."""
-    from headscope import figures
+    """Draw one figure of a study, or the matrix of one head, for a paper. `list` names them.
 
+    Of a series of studies, what becomes of a finding over training.
+    """
+    from headscope import figures
+    from headscope.study.series import is_series, open_series
+
+    if is_series(source):
+        from headscope.over_training import FIGURES
+
+        draw = FIGURES.get(name or "")
+        if draw is None and name != "list":
+            raise CannotDraw(f"Of a series there are these figures: {', '.join(FIGURES)}.")
+        if draw is None:
+            write(", ".join(FIGURES))
+            return
+        check_out(out, ".svg", ".png", ".pdf", ".html")
+        figures.save(draw(open_series(source)), out)
+        return
     known = [*figures.FIGURES, "matrix"]
     if "list" in (name, source) and (name is None or name == "list"):
         write(", ".join(known))

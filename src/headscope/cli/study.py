@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.cli.options import progress_of
+from headscope.errors import NotPossible
 from headscope.terminal import say, show, write_csv
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def study(
             "-m",
             help="A hub name, a folder, a GGUF file.",
             show_default="the bundled specimen",
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        str | None,
+        typer.Option(
+            help="Study each checkpoint of a model: a folder of model folders, "
+            "MODEL@REVISION,REVISION of the hub, or MODEL,MODEL.",
         ),
     ] = None,
     document: Annotated[
@@ -127,34 +135,40 @@ def study(
     from headscope.study.folder import reads_tables
     from headscope.study.modes import USUAL
 
+    options = {
+        "document": document,
+        "column": column,
+        "files": files,
+        "strict": strict,
+        "force": force,
+        "progress": progress_of(quiet, json_progress, progress),
+        "readings": tuple(reading or ("raw", "cosine")),
+        "special": ("kept", "left_out") if special == "both" else (special,),
+        "rule": parse_rule(rule),
+        "sweep": sweep,
+        "nulls": USUAL if null is None else tuple(one for one in null if one != "none"),
+        "null_tokens": null_tokens,
+        "group": group,
+        "window": window,
+        "language": language,
+        "seed": seed,
+        "texts": texts,
+        "engine": engine,
+        "workers": workers,
+        "devices": devices.split(",") if devices else (),
+        "address": address,
+        "threads": threads,
+    }
+    if checkpoints is not None:
+        from headscope.cli.checkpoints import study_checkpoints
+
+        if model is not None:
+            raise NotPossible("--checkpoints names the models itself; leave --model out.")
+        study_checkpoints(checkpoints, corpus, out, device, dtype, quiet, as_csv, options)
+        return
     scope = load(model, device=device, dtype=dtype)
     try:
-        made = scope.study(
-            corpus,
-            out,
-            document=document,
-            column=column,
-            files=files,
-            strict=strict,
-            force=force,
-            progress=progress_of(quiet, json_progress, progress),
-            readings=tuple(reading or ("raw", "cosine")),
-            special=("kept", "left_out") if special == "both" else (special,),
-            rule=parse_rule(rule),
-            sweep=sweep,
-            nulls=USUAL if null is None else tuple(one for one in null if one != "none"),
-            null_tokens=null_tokens,
-            group=group,
-            window=window,
-            language=language,
-            seed=seed,
-            texts=texts,
-            engine=engine,
-            workers=workers,
-            devices=devices.split(",") if devices else (),
-            address=address,
-            threads=threads,
-        )
+        made = scope.study(corpus, out, **options)  # type: ignore[arg-type]
     except KeyboardInterrupt:
         from headscope.study.writer import StudyFolder
 

@@ -22,6 +22,7 @@ from transformers.pytorch_utils import Conv1D
 
 from headscope.capture import HeadOutputs, capture, silence
 from headscope.errors import CannotObserve
+from headscope.models import quiet
 from headscope.observed import ObservedModel
 from headscope.output import check_new_folder
 from headscope.units import Unit
@@ -72,8 +73,9 @@ def write_pruned(
             "can be silenced: scope.ablate(heads), headscope read --ablate."
         )
     speed = _speed(scope.model, model, ids)
-    model.save_pretrained(path)
-    scope.tokenizer.save_pretrained(path)
+    with quiet():
+        model.save_pretrained(path)
+        scope.tokenizer.save_pretrained(path)
     before, after = _numbers(scope.model), _numbers(model)
     pruned = Pruned(how, after[0], before[0], after[1], before[1], speed, apart)
     note = {"model": scope.shape.name, "heads": [list(one) for one in given], **asdict(pruned)}

@@ -15,7 +15,7 @@ from headscope.errors import CannotStudy, HeadscopeError
 from headscope.output import check_out, write_out
 from headscope.study.manifest import Manifest, manifest_bytes, read_manifest
 from headscope.study.shown import ShownTable
-from headscope.study.writer import MANIFEST, RESUME, TABLES, StudyFolder
+from headscope.study.writer import MANIFEST, RESUME, SERIES, TABLES, StudyFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -190,6 +190,11 @@ def open_study(path: str | Path) -> Study:
             raise CannotStudy(
                 f"The study in '{path}' is not finished. Run the command that began it again: it "
                 "goes on where it stopped."
+            )
+        if (folder.path / SERIES).is_file():
+            raise CannotStudy(
+                f"'{path}' holds a series of studies, one in each of its folders. Name one of "
+                "these; `report` and `figure` take the series."
             )
         raise CannotStudy(
             f"There is no study in '{path}': no {MANIFEST}. Make one with: "

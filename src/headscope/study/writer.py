@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MANIFEST, TABLES, RESUME = "manifest.json", "tables", "resume"
 LOCK, STATE = "lock", "state.safetensors"
+SERIES = "series.json"  # in the folder of a series of studies, from its beginning on
 PART = ".part"  # at the end of what is being written
 
 
