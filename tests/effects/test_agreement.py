@@ -84,7 +84,7 @@ def test_the_report_the_figures_and_the_cards_show_it(compared, tmp_path):
         assert figures.save(figures.FIGURES[name](compared), tmp_path / f"{name}.svg").exists()
 
 
-def test_the_command_prints_the_heads_that_agree_most(study, corpus):
+def test_the_command_prints_the_heads_that_agree_most(study, corpus, tiny_folder):
     def run(*options):
         arguments = ["agreement", corpus, "--out", study.path, "--limit", 3, "--quiet", *options]
         return CliRunner().invoke(app, [str(one) for one in arguments])
@@ -95,6 +95,9 @@ def test_the_command_prints_the_heads_that_agree_most(study, corpus):
     told = json.loads(run("--json").stdout)
     assert set(told) == {"head_pairs", "agreement", "head_map"}
     assert told["head_pairs"] == hs.open(study.path).head_pairs.to_pylist()
+    beside = json.loads(run("--json", "--beside", tiny_folder).stdout)
+    assert beside["heads_across"] == hs.open(study.path).heads_across.to_pylist()
+    assert len(beside["heads_across"]) == 12 * 12
     assert hs.open(study.path).manifest.added[VERB.name].parameters["replicates"] == "200"
 
 

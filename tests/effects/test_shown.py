@@ -37,7 +37,11 @@ def test_the_command_adds_to_the_study_and_prints_what_it_added(study, corpus):
     assert "5 documents" in said.stdout
     rows = hs.open(study.path).effects.to_pylist()
     told = run("effects", corpus, "--out", study.path, "--limit", 5, "--json")
-    assert json.loads(told.stdout)["effects"] == rows
+    assert json.loads(told.stdout) == {
+        "effects": rows,
+        "effect_findings": hs.open(study.path).effect_findings.to_pylist(),
+        "effect_correlations": hs.open(study.path).effect_correlations.to_pylist(),
+    }
     lines = run("effects", corpus, "--out", study.path, "--limit", 5, "--csv").stdout.splitlines()
     assert lines[0].startswith("level,layer,head,quantity,value")
     assert len(lines) == 1 + len(rows)

@@ -141,6 +141,7 @@ def segment(
 def models(
     model: Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
     check: Annotated[
         bool,
         typer.Option("--check", help="Try every model type of transformers (some minutes)."),
@@ -154,7 +155,7 @@ def models(
     if check or types:
         from headscope.cli.families import check_types
 
-        check_types(types, as_json=as_json)
+        check_types(types, as_json=as_json, as_csv=as_csv)
         return
     from headscope.scope import load
 
@@ -164,7 +165,11 @@ def models(
         return
     sense = scope.loaded.sense
     what = "a text" if sense is None else {"image": "a picture", "sound": "a sound"}[sense.kind]
-    for name, value in _said(scope.shape, what).items():
+    said = _said(scope.shape, what)
+    if as_csv:
+        write_csv([said], tuple(said))
+        return
+    for name, value in said.items():
         write(f"{name:<16}{value}")
 
 

@@ -57,7 +57,7 @@ JsonProgress = Annotated[
     bool, typer.Option("--json-progress", help="Tell progress as JSON on standard error.")
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the numbers as a table with commas.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what was added as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all that it says as JSON.")]
 
 
 def add(
@@ -97,7 +97,8 @@ def show_added(
 ) -> None:
     """Print what was added: its first table with commas, all of them as JSON, or a summary."""
     if as_json:
-        write_json({name: study.table(name).to_pylist() for name in tables})
+        there = [name for name in tables if name in study.tables]
+        write_json({name: study.table(name).to_pylist() for name in there})
     elif as_csv:
         found = study.table(tables[0])
         write_csv(found.to_pylist(), found.column_names)

@@ -74,7 +74,7 @@ def agreement(
         quiet=quiet,
         json_progress=json_progress,
     )
-    tables = ("head_pairs", "agreement", "head_map")
+    tables = ("head_pairs", "agreement", "head_map", "heads_across")
     show_added(made, tables, summary, as_csv=as_csv, as_json=as_json)
 
 

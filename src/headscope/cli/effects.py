@@ -88,7 +88,8 @@ def effects(
         quiet=quiet,
         json_progress=json_progress,
     )
-    show_added(made, ("effects",), summary, as_csv=as_csv, as_json=as_json)
+    tables = ("effects", "effect_findings", "effect_correlations")
+    show_added(made, tables, summary, as_csv=as_csv, as_json=as_json)
 
 
 def summary(study: "Study") -> Group:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.cli.options import progress_of
-from headscope.terminal import say, show, write_csv
+from headscope.terminal import say, show, write_csv, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,8 @@ def study(
         str,
         typer.Argument(
             help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, a URL of either "
-            "(s3://…), - for standard input, or hf:NAME[@CONFIG][:SPLIT]."
+            "(s3://…), - for standard input, or a data set of the hub: hf:NAME, hf:NAME@CONFIG, "
+            "with :SPLIT behind."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the study; resumed if it is half done.")],
@@ -80,6 +81,7 @@ def study(
     force: Annotated[
         bool, typer.Option(help="Replace another study that is in the folder; nothing else is.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the findings as a table with commas.")
     ] = False,
@@ -162,6 +164,9 @@ def study(
         said = f"what was read so far is saved in {out}, and the same command goes on with it"
         say(f"Stopped; {said if saved else 'nothing was saved, there is nothing to go on with'}.")
         raise typer.Exit(130) from None
+    if as_json:
+        write_json({"findings": made.findings.to_pylist()})
+        return
     if as_csv:
         found = made.findings
         write_csv(found.to_pylist(), found.column_names)
