@@ -100,6 +100,10 @@ def segment(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
+    progress: Annotated[
+        bool,
+        typer.Option("--progress", help="Tell progress also where standard error is no terminal."),
+    ] = False,
     device: Device = "auto",
     dtype: DType = None,
 ) -> None:
@@ -116,7 +120,7 @@ def segment(
         segmenter=segmenter,
         language=language,
         inside_paragraphs=inside_paragraphs,
-        progress=sys.stderr.isatty(),
+        progress=progress or sys.stderr.isatty(),
     )
     why = found.explain()
     if n is not None and len(found) < n and why.has_layout and not inside_paragraphs:

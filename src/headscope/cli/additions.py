@@ -53,6 +53,10 @@ Windows = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Of the documents drawn, and of masks.", min=0)]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Say nothing but the result.")]
+AskedProgress = Annotated[
+    bool,
+    typer.Option("--progress", help="Tell progress also where standard error is no terminal."),
+]
 JsonProgress = Annotated[
     bool, typer.Option("--json-progress", help="Tell progress as JSON on standard error.")
 ]
@@ -68,13 +72,15 @@ def add(
     work: "Callable[[Scope, Progress], Study]",
     *,
     quiet: bool = False,
+    asked_progress: bool = False,
     json_progress: bool = False,
 ) -> "Study":
     """Load the model of a study and let a verb work on it; Ctrl-C is told in a sentence."""
     from headscope.study.writer import StudyFolder
 
     try:
-        return work(_scope(out, model, device, dtype), progress_of(quiet, json_progress))
+        told = progress_of(quiet, json_progress, asked_progress)
+        return work(_scope(out, model, device, dtype), told)
     except KeyboardInterrupt:
         folder = StudyFolder(out)
         if folder.finished:
