@@ -191,7 +191,7 @@ def language_head(scope: ObservedModel) -> Callable[[Tensor], Tensor]:
             more = "answers with a decoder, and headscope's heads are those of its encoder"
         raise CannotObserve(
             f"{scope.shape.name} ({type(model).__name__}) {more}, so it has no loss of its own.",
-            python="Give a metric: kind='embedding', or a function of hidden states.",
+            python="Ask for something else: loss='embedding', or a function of hidden states.",
             command="Ask for the change of its sentence embedding: --loss embedding.",
         )
     reads = _HandedStates(backbone)
