@@ -150,8 +150,9 @@ def _rounded(dtype: str) -> str:
     if dtype == "float32":
         return ""
     return (
-        ": half precision moves many numbers of heads (docs/method.md says by how much, measure by "
-        "measure). Study in float32 where it fits"
+        ": half precision moves many numbers of heads, and rounding decides which pairs of many "
+        "are high, so that they have no label of pairs (docs/method.md says by how much, measure "
+        "by measure). Study in float32 where it fits"
     )
 
 
