@@ -7,6 +7,11 @@ with one and two processes and with two actors of Ray, in turn, and prints
 seconds by the clock and of processors (those of all workers too, and of their start), what passes
 until the first chunk is added, and tokens a second of the whole.
 
+    python benchmarks/scale.py steady [--megabytes 0.025] [--rounds 2]
+
+does it with as much text and with five times as much, and prints what a token more takes of all
+processors: without the start of workers, and whatever else the machine does.
+
     python benchmarks/scale.py states [--states 1000]
 
 makes so many states of a study of BERT-base shape, as workers hand them in for 64 chunks each, and
@@ -26,6 +31,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
@@ -70,44 +76,82 @@ def processor_time() -> float:
     return total
 
 
+class Taken(NamedTuple):
+    """What one study took."""
+
+    whole: float  # seconds
+    first: float  # seconds until the first chunk was added
+    processors: float  # seconds, until the last chunk was added
+    tokens: int
+    threads: int
+    digest: str
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "here, 2 threads": {"threads": 2},
+    "here, 1 thread": {"threads": 1},
+    "1 process": {"workers": 1},
+    "2 processes": {"workers": 2},
+    "Ray, 2 actors": {"engine": "ray", "workers": 2},
+}
+
+
+def studied(scope: hs.Scope, way: dict[str, Any], megabytes: float) -> Taken:
+    """Read as much text in one of the ways."""
+    text = hs.sample_text().replace("\n", " ")
+    lines = [f"{n} {text}" for n in range(max(1, int(megabytes * 1e6 / len(text))))]
+    watch, begun, used = Timed(), time.perf_counter(), processor_time()
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"nulls": (), "progress": watch, "batch_tokens": BATCH}
+        made = scope.study(lines, folder, **options, **way)  # type: ignore[arg-type]
+        whole, said = time.perf_counter() - begun, made.manifest
+        digest = "".join(one.sha256 for one in said.tables.values())
+    # Answers come in bursts, so a speed between two of them says nothing.
+    first, last = watch.seen[0], watch.seen[-1]
+    return Taken(whole, first[0] - begun, last[1] - used, said.corpus.tokens, said.threads, digest)
+
+
 def engines(megabytes: float, rounds: int, only: str) -> None:
     """Every way of reading the same corpus, in turn."""
     scope = hs.load(device="cpu")
-    ways: dict[str, dict[str, object]] = {
-        "here, 2 threads": {"threads": 2},
-        "here, 1 thread": {"threads": 1},
-        "1 process": {"workers": 1},
-        "2 processes": {"workers": 2},
-        "Ray, 2 actors": {"engine": "ray", "workers": 2},
-    }
-    ways = {name: way for name, way in ways.items() if only in name}
-    text = hs.sample_text().replace("\n", " ")
-    lines = [f"{n} {text}" for n in range(max(1, int(megabytes * 1e6 / len(text))))]
-    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in ways}
+    found: dict[str, list[Taken]] = {name: [] for name in WAYS if only in name}
     bytes_of: dict[str, set[str]] = {}
     for _ in range(rounds):
-        for name, way in ways.items():
-            watch, begun, used = Timed(), time.perf_counter(), processor_time()
-            with tempfile.TemporaryDirectory() as folder:
-                made = scope.study(
-                    lines, folder, nulls=(), progress=watch, batch_tokens=BATCH, **way
-                )  # type: ignore[arg-type]
-                whole = time.perf_counter() - begun
-                digest = "".join(one.sha256 for one in made.manifest.tables.values())
-                bytes_of.setdefault(f"{made.manifest.threads} threads", set()).add(digest)
-                tokens = made.manifest.corpus.tokens
-            # Answers come in bursts, so a speed between two of them says nothing.
-            first, last = watch.seen[0], watch.seen[-1]
-            found[name].append((whole, first[0] - begun, last[1] - used, tokens / whole))
-            print(name, [round(number, 1) for number in found[name][-1]], flush=True)
-    print(f"specimen, {len(lines)} documents, {tokens:,} tokens, medians of {rounds}")
+        for name, all_taken in found.items():
+            taken = studied(scope, WAYS[name], megabytes)
+            bytes_of.setdefault(f"{taken.threads} threads", set()).add(taken.digest)
+            all_taken.append(taken)
+            print(name, [round(number, 1) for number in taken[:3]], flush=True)
+    print(f"specimen, {taken.tokens:,} tokens, medians of {rounds}")
     print("| | whole, s | to the first chunk, s | processors to the last, s | tokens/s of all |")
     print("|---|---|---|---|---|")
-    for name, taken in found.items():
-        middle = [statistics.median(column) for column in zip(*taken, strict=True)]
-        print(f"| {name} | {' | '.join(f'{number:,.0f}' for number in middle[:4])} |")
+    for name, all_taken in found.items():
+        middle = [statistics.median(column) for column in list(zip(*all_taken, strict=True))[:3]]
+        speed = taken.tokens / middle[0]
+        print(f"| {name} | {' | '.join(f'{number:,.0f}' for number in (*middle, speed))} |")
     for name, digests in bytes_of.items():
         print(f"{name}: {len(digests)} different results")
+
+
+def steady(megabytes: float, rounds: int, only: str) -> None:
+    """What a token takes once workers have begun: a study five times as large, less a small one.
+
+    In seconds of processors, of all processes together, which say something on a busy machine too.
+    """
+    scope = hs.load(device="cpu")
+    found: dict[str, list[float]] = {name: [] for name in WAYS if only in name}
+    for _ in range(rounds):
+        for name, seconds in found.items():
+            small, large = (studied(scope, WAYS[name], size) for size in (megabytes, 5 * megabytes))
+            tokens = large.tokens - small.tokens
+            seconds.append(1000 * (large.processors - small.processors) / tokens)
+            print(name, f"{seconds[-1]:.3f}", flush=True)
+    print(f"{tokens:,} tokens more, medians of {rounds}")
+    print("| | seconds of processors for 1,000 tokens | tokens a second of a processor |")
+    print("|---|---|---|")
+    for name, seconds in found.items():
+        middle = statistics.median(seconds)
+        print(f"| {name} | {middle:.3f} | {1000 / middle:,.0f} |")
 
 
 def state(random: np.random.Generator) -> Totals:
@@ -211,7 +255,7 @@ def read(megabytes: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("engines", "states", "read"))
+    parser.add_argument("what", choices=("engines", "steady", "states", "read"))
     parser.add_argument("--megabytes", type=float, default=0.025)
     parser.add_argument("--only", default="", help="ways whose names have this in them")
     parser.add_argument("--rounds", type=int, default=2)
@@ -220,6 +264,8 @@ def main() -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if given.what == "engines":
         engines(given.megabytes, given.rounds, given.only)
+    elif given.what == "steady":
+        steady(given.megabytes, given.rounds, given.only)
     elif given.what == "states":
         states(given.states)
     else:

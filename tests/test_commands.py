@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
+from rich.text import Text
 
 import headscope as hs
+from headscope.cli import app
 from headscope.errors import CannotWrite, HeadscopeError
 from headscope.study.folder import Study
 from headscope.terminal import write_csv
@@ -40,6 +42,11 @@ def test_models_says_what_can_be_seen(tiny_folder: Path) -> None:
     out = command("models", "-m", tiny_folder).out
     assert "can be seen     head vectors and attention" in out
     assert "seam" not in out
+
+
+def test_what_can_be_seen_is_printed_as_a_table(tiny_folder: Path) -> None:
+    (said,) = rows(command("models", "-m", tiny_folder, "--csv").out)
+    assert (said["family"], said["heads"], said["head size"]) == ("bert", "4 in a layer", "8")
 
 
 def test_several_texts_are_read_one_after_the_other(tiny_folder: Path, tmp_path: Path) -> None:
@@ -77,9 +84,21 @@ def test_the_findings_of_a_study_are_printed_as_a_table(tiny_folder: Path, tmp_p
     (tmp_path / "text.txt").write_text(TEXT)
     done = command("study", tmp_path / "text.txt", "--out", tmp_path / "study", "-m", tiny_folder,
                    "--csv", "--quiet")  # fmt: skip
-    assert [row["claim"] for row in rows(done.out)] == hs.open(tmp_path / "study").findings[
-        "claim"
-    ].to_pylist()
+    findings = hs.open(tmp_path / "study").findings
+    assert [row["claim"] for row in rows(done.out)] == findings["claim"].to_pylist()
+    again = command("study", tmp_path / "text.txt", "--out", tmp_path / "study", "-m", tiny_folder,
+                    "--json")  # fmt: skip
+    assert json.loads(again.out) == {"findings": findings.to_pylist()}
+
+
+def test_no_word_of_the_help_is_taken_for_markup() -> None:
+    for verb in app.registered_commands:
+        assert verb.callback is not None
+        hints = get_type_hints(verb.callback, include_extras=True).values()
+        options = [said for hint in hints for said in get_args(hint)[1:]]
+        assert options
+        for said in (verb.callback.__doc__, *(option.help for option in options)):
+            assert Text.from_markup(said or "").plain == (said or "")
 
 
 def test_the_figures_are_listed_without_a_study() -> None:

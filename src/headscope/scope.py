@@ -17,7 +17,7 @@ from headscope.progress import progress_bar
 from headscope.text import tokenize, windows
 
 if TYPE_CHECKING:
-    from headscope.effects.loss import Kind, Metric
+    from headscope.effects.loss import LossKind, Metric
     from headscope.effects.replacing import To
     from headscope.inputs.sense import SenseKind
     from headscope.pairs import SimilarityReading
@@ -193,7 +193,7 @@ class Scope(ObservedModel):
         source: "str | Path | Iterable[Any]",
         out: str | Path,
         *,
-        loss: "Kind | Metric | None" = None,
+        loss: "LossKind | Metric | None" = None,
         to: "Sequence[To]" = ("zero",),
         progress: "Progress | None" = None,
         **reads: Any,
@@ -220,7 +220,7 @@ class Scope(ObservedModel):
         keep: float = 0.5,
         even: bool = False,
         save: str | Path | None = None,
-        loss: "Kind | Metric | None" = None,
+        loss: "LossKind | Metric | None" = None,
         progress: "Progress | None" = None,
         **reads: Any,
     ) -> "Study":
@@ -242,7 +242,7 @@ class Scope(ObservedModel):
         source: "str | Path | Iterable[Any]",
         out: str | Path,
         *,
-        loss: "Kind | None" = None,
+        loss: "LossKind | None" = None,
         progress: "Progress | None" = None,
         **reads: Any,
     ) -> "Study":
@@ -282,7 +282,7 @@ class Scope(ObservedModel):
         source: "str | Path | Iterable[Any]",
         out: str | Path,
         *,
-        loss: "Kind | Metric | None" = None,
+        loss: "LossKind | Metric | None" = None,
         progress: "Progress | None" = None,
         **reads: Any,
     ) -> "Study":

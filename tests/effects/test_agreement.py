@@ -1,6 +1,7 @@
 """The verb `agreement`: its tables, its map and its clusters, wherever they are shown."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -80,11 +81,16 @@ def test_the_report_the_figures_and_the_cards_show_it(compared, tmp_path):
     assert "<h2>Heads that do the same</h2>" in page
     assert "clusters of heads that agree by ½ or more" in page
     assert page.count("agreement with closest:") >= 12
+    chart = page.split("Heads that do the same</h2>")[1].split("<figcaption>")[0]
+    links = re.findall(r'<a href="#(head-\d-\d)"><(path|text) ', chart)
+    heads = [f"head-{layer}-{head}" for layer in (1, 2, 3) for head in (1, 2, 3, 4)]
+    assert sorted(links) == sorted((head, mark) for head in heads for mark in ("path", "text"))
+    assert all(page.count(f'id="{head}"') == 1 for head in heads)
     for name in ("head_map", "layers_agree"):
         assert figures.save(figures.FIGURES[name](compared), tmp_path / f"{name}.svg").exists()
 
 
-def test_the_command_prints_the_heads_that_agree_most(study, corpus):
+def test_the_command_prints_the_heads_that_agree_most(study, corpus, tiny_folder):
     def run(*options):
         arguments = ["agreement", corpus, "--out", study.path, "--limit", 3, "--quiet", *options]
         return CliRunner().invoke(app, [str(one) for one in arguments])
@@ -95,6 +101,9 @@ def test_the_command_prints_the_heads_that_agree_most(study, corpus):
     told = json.loads(run("--json").stdout)
     assert set(told) == {"head_pairs", "agreement", "head_map"}
     assert told["head_pairs"] == hs.open(study.path).head_pairs.to_pylist()
+    beside = json.loads(run("--json", "--beside", tiny_folder).stdout)
+    assert beside["heads_across"] == hs.open(study.path).heads_across.to_pylist()
+    assert len(beside["heads_across"]) == 12 * 12
     assert hs.open(study.path).manifest.added[VERB.name].parameters["replicates"] == "200"
 
 

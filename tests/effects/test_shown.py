@@ -37,10 +37,22 @@ def test_the_command_adds_to_the_study_and_prints_what_it_added(study, corpus):
     assert "5 documents" in said.stdout
     rows = hs.open(study.path).effects.to_pylist()
     told = run("effects", corpus, "--out", study.path, "--limit", 5, "--json")
-    assert json.loads(told.stdout)["effects"] == rows
+    assert json.loads(told.stdout) == {
+        "effects": rows,
+        "effect_findings": hs.open(study.path).effect_findings.to_pylist(),
+        "effect_correlations": hs.open(study.path).effect_correlations.to_pylist(),
+    }
     lines = run("effects", corpus, "--out", study.path, "--limit", 5, "--csv").stdout.splitlines()
     assert lines[0].startswith("level,layer,head,quantity,value")
     assert len(lines) == 1 + len(rows)
+
+
+def test_progress_is_told_into_a_file_where_that_is_asked_for(study, corpus):
+    arguments = ("entropy", corpus, "--out", study.path, "--limit", 2)
+    assert run(*arguments).stderr == ""
+    last = run(*arguments, "--progress").stderr.splitlines()[-1]
+    assert last.startswith("100%, 2 documents, ")
+    assert json.loads(run(*arguments, "--json-progress").stderr.splitlines()[-1])["done"] == 1
 
 
 def test_ctrl_c_is_told_in_a_sentence(study, corpus, monkeypatch):

@@ -47,6 +47,13 @@ def test_more_segments_than_paragraphs_are_not_made_and_that_is_said(tiny_folder
     assert "--inside-paragraphs" in result.stderr
 
 
+def test_progress_is_told_into_a_file_where_that_is_asked_for(tiny_folder: Path):
+    arguments = ["segment", "-", "--model", str(tiny_folder), "--n", "2"]
+    assert CliRunner().invoke(app, arguments, TEXT).stderr == ""
+    told = CliRunner().invoke(app, [*arguments, "--progress"], TEXT).stderr
+    assert told.splitlines()[-1] == "reading units: 6 of 6"
+
+
 def test_why_it_is_cut_there_is_said_in_words_and_in_json(tiny_folder: Path):
     asked = ("-", "--model", str(tiny_folder), "--n", "2", "--explain")
     words = run(*asked)

@@ -82,7 +82,8 @@ def simulated(
             return own[name] * np.repeat(shared[name], of_a_group, axis=0) * each
 
         one = np.ones((groups * of_a_group, LAYERS, HEADS))
-        for measure, arrays in _contributions(drawn, one).items():
+        others = [name for name in BY_CLASS if name in lifts]
+        for measure, arrays in _contributions(drawn, one, others).items():
             if measure not in measures:
                 continue
             key = key_of(MEASURES[measure], mode, VIEW.reading, VIEW.special, VIEW.rule)
@@ -94,8 +95,11 @@ def simulated(
     return found
 
 
-def _contributions(drawn, one):
-    """The arrays of each measure (documents, layers, heads); what no claim asks for is 1."""
+def _contributions(drawn, one, others):
+    """The arrays of each measure (documents, layers, heads); what no claim asks for is 1.
+
+    Of `others`, classes of repeated words that no claim is about, there is as much as is said.
+    """
     focus = dict.fromkeys(NAMES, 0.05 * one) | {f"{name}_chance": 0.05 * one for name in NAMES}
     focus |= dict.fromkeys(("rows", "texts", "entropy", "entropy_chance", "confidence"), one)
     focus |= dict.fromkeys(("confidence_chance", "attended_columns_chance", "sink"), one)
@@ -113,6 +117,7 @@ def _contributions(drawn, one):
         "repetition": {"high": PAIRS * one}
         | {f"{name}{part}": PAIRS * 0.01 * one for name in REPEATED for part in ("", "_chance")}
         | {"same_content_word": PAIRS * 0.01 * drawn("same_word")}
+        | {name: PAIRS * 0.01 * drawn(name) for name in others}
         | dict.fromkeys(("detection", "detection_texts"), one),
         "anchor": {"pairs": PAIRS * one, "weight": one}
         | {

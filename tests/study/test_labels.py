@@ -1,9 +1,11 @@
 """A head has every label that fits, each with its strength against chance and nulls."""
 
 import numpy as np
+import pyarrow.compute as pc
 import pytest
 from texts import TEXTS
 
+import headscope as hs
 from headscope.study.labels import NOTHING as MIXED
 from headscope.study.labels import RULES, labels_of
 
@@ -108,3 +110,22 @@ def test_every_head_of_a_study_has_labels_in_lists_that_sql_can_ask(tiny, tmp_pa
     kind = rows[0]["labels"][0]
     asked = made.sql(f"select layer, head from heads where list_contains(labels, '{kind}')")
     assert len(asked) == sum(kind in row["labels"] for row in rows)
+
+
+def test_where_rounding_decides_which_pairs_are_high_a_head_has_no_label_of_pairs(tmp_path):
+    """As in half precision: bfloat16 has eight bits."""
+    for dtype in ("float32", "bfloat16"):
+        scope = hs.load(device="cpu", dtype=dtype)
+        made = scope.study(TEXTS, tmp_path / dtype, nulls=(), special=("left_out",), replicates=20)
+        rows = made.selection.filter(pc.field("level") == "head").to_pylist()
+        unresolved = {
+            (row["layer"], row["head"])
+            for row in rows
+            if (row["quantity"], row["reading"]) == ("unresolved", "raw") and row["value"] > 0.05
+        }
+        assert len(unresolved) > 130 if dtype == "bfloat16" else not unresolved
+        for row in made.heads.to_pylist():
+            rounded = (row["layer"], row["head"]) in unresolved
+            assert ("unresolved" in row["labels"]) == rounded
+            told = {name.split(":")[0] for name in row["labels"]}
+            assert not (rounded and told & {"repetition", "anchor", "sentence", "short range"})

@@ -100,6 +100,10 @@ def segment(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
+    progress: Annotated[
+        bool,
+        typer.Option("--progress", help="Tell progress also where standard error is no terminal."),
+    ] = False,
     device: Device = "auto",
     dtype: DType = None,
 ) -> None:
@@ -116,7 +120,7 @@ def segment(
         segmenter=segmenter,
         language=language,
         inside_paragraphs=inside_paragraphs,
-        progress=sys.stderr.isatty(),
+        progress=progress or sys.stderr.isatty(),
     )
     why = found.explain()
     if n is not None and len(found) < n and why.has_layout and not inside_paragraphs:
@@ -141,6 +145,7 @@ def segment(
 def models(
     model: Model = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print a table with commas.")] = False,
     check: Annotated[
         bool,
         typer.Option("--check", help="Try every model type of transformers (some minutes)."),
@@ -154,7 +159,7 @@ def models(
     if check or types:
         from headscope.cli.families import check_types
 
-        check_types(types, as_json=as_json)
+        check_types(types, as_json=as_json, as_csv=as_csv)
         return
     from headscope.scope import load
 
@@ -164,7 +169,11 @@ def models(
         return
     sense = scope.loaded.sense
     what = "a text" if sense is None else {"image": "a picture", "sound": "a sound"}[sense.kind]
-    for name, value in _said(scope.shape, what).items():
+    said = _said(scope.shape, what)
+    if as_csv:
+        write_csv([said], tuple(said))
+        return
+    for name, value in said.items():
         write(f"{name:<16}{value}")
 
 

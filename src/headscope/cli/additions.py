@@ -53,11 +53,15 @@ Windows = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Of the documents drawn, and of masks.", min=0)]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Say nothing but the result.")]
+AskedProgress = Annotated[
+    bool,
+    typer.Option("--progress", help="Tell progress also where standard error is no terminal."),
+]
 JsonProgress = Annotated[
     bool, typer.Option("--json-progress", help="Tell progress as JSON on standard error.")
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the numbers as a table with commas.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print what was added as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all that it says as JSON.")]
 
 
 def add(
@@ -68,13 +72,15 @@ def add(
     work: "Callable[[Scope, Progress], Study]",
     *,
     quiet: bool = False,
+    asked_progress: bool = False,
     json_progress: bool = False,
 ) -> "Study":
     """Load the model of a study and let a verb work on it; Ctrl-C is told in a sentence."""
     from headscope.study.writer import StudyFolder
 
     try:
-        return work(_scope(out, model, device, dtype), progress_of(quiet, json_progress))
+        told = progress_of(quiet, json_progress, asked_progress)
+        return work(_scope(out, model, device, dtype), told)
     except KeyboardInterrupt:
         folder = StudyFolder(out)
         if folder.finished:
@@ -97,7 +103,8 @@ def show_added(
 ) -> None:
     """Print what was added: its first table with commas, all of them as JSON, or a summary."""
     if as_json:
-        write_json({name: study.table(name).to_pylist() for name in tables})
+        there = [name for name in tables if name in study.tables]
+        write_json({name: study.table(name).to_pylist() for name in there})
     elif as_csv:
         found = study.table(tables[0])
         write_csv(found.to_pylist(), found.column_names)

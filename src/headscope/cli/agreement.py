@@ -10,6 +10,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     Column,
     Cut,
     Files,
@@ -47,6 +48,7 @@ def agreement(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -72,9 +74,10 @@ def agreement(
             progress=progress,
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
-    tables = ("head_pairs", "agreement", "head_map")
+    tables = ("head_pairs", "agreement", "head_map", "heads_across")
     show_added(made, tables, summary, as_csv=as_csv, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from headscope.study.series import Series
-from headscope.terminal import say, show, write_csv
+from headscope.terminal import say
 
 
 def study_checkpoints(
@@ -20,10 +20,9 @@ def study_checkpoints(
     device: str,
     dtype: str | None,
     quiet: bool,
-    as_csv: bool,
     options: dict[str, Any],
-) -> None:
-    """Study every checkpoint, and print what becomes of heads and claims."""
+) -> Series:
+    """Study every checkpoint, and say which is read."""
     from headscope.checkpoint_series import Checkpoint, checkpoints
 
     found = checkpoints(source, device=device, dtype=dtype)
@@ -34,18 +33,13 @@ def study_checkpoints(
             say(f"checkpoint {names.index(one.name) + 1} of {len(names)}: {one.name}")
 
     try:
-        series = found.study(corpus, out, begin=begin, **options)
+        return found.study(corpus, out, begin=begin, **options)
     except KeyboardInterrupt:
         say(f"Stopped; the same command goes on in {out}: what was saved is not read again.")
         raise typer.Exit(130) from None
-    if as_csv:
-        findings = series.findings
-        write_csv(findings.to_pylist(), findings.column_names)
-        return
-    show(summary(series))
 
 
-def summary(series: Series) -> Group:
+def checkpoints_summary(series: Series) -> Group:
     """When each kind of head and each claim is first there, for the terminal."""
     from headscope.over_training import kind_of
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     Column,
     Cut,
     Files,
@@ -62,6 +63,7 @@ def communities(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -88,6 +90,7 @@ def communities(
             progress=progress,
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
     show_added(

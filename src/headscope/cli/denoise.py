@@ -10,6 +10,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     Column,
     Cut,
     Files,
@@ -50,6 +51,7 @@ def denoise(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -73,6 +75,7 @@ def denoise(
             progress=progress,
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
     tables = ("denoise", "denoise_heads")

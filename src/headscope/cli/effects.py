@@ -11,6 +11,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     Column,
     Cut,
     Files,
@@ -62,6 +63,7 @@ def effects(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -86,9 +88,11 @@ def effects(
             progress=progress,
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
-    show_added(made, ("effects",), summary, as_csv=as_csv, as_json=as_json)
+    tables = ("effects", "effect_findings", "effect_correlations")
+    show_added(made, tables, summary, as_csv=as_csv, as_json=as_json)
 
 
 def summary(study: "Study") -> Group:

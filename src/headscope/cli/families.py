@@ -6,10 +6,10 @@ from headscope.errors import NotPossible
 from headscope.families.run import check_all, families
 from headscope.families.table import COLUMNS, counts, rows
 from headscope.progress import progress_bar
-from headscope.terminal import write, write_json
+from headscope.terminal import write, write_csv, write_json
 
 
-def check_types(types: list[str] | None, *, as_json: bool) -> None:
+def check_types(types: list[str] | None, *, as_json: bool, as_csv: bool) -> None:
     """Check some types, or all that transformers knows, and print a row for each."""
     known = families()
     for one in types or ():
@@ -24,6 +24,9 @@ def check_types(types: list[str] | None, *, as_json: bool) -> None:
                 advance(1)
     if as_json:
         write_json([one.as_dict() for one in found], indent=2)
+        return
+    if as_csv:
+        write_csv([dict(zip(COLUMNS, row, strict=True)) for row in rows(found)], COLUMNS)
         return
     write("\t".join(COLUMNS))
     for row in rows(found):

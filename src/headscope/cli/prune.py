@@ -11,6 +11,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     Column,
     Cut,
     Files,
@@ -65,6 +66,7 @@ def prune(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -92,6 +94,7 @@ def prune(
             progress=progress,
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
     show_added(made, ("pruning", "prune"), summary, as_csv=as_csv, as_json=as_json)

@@ -10,6 +10,7 @@ from rich.table import Table
 from headscope.cli.additions import (
     AsCsv,
     AsJson,
+    AskedProgress,
     JsonProgress,
     Limit,
     Out,
@@ -45,6 +46,7 @@ def structure(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     quiet: QuietOption = False,
+    asked_progress: AskedProgress = False,
     json_progress: JsonProgress = False,
     device: Device = "auto",
     dtype: DType = None,
@@ -59,6 +61,7 @@ def structure(
             gold, out, limit=limit, windows=windows, seed=seed, progress=progress
         ),
         quiet=quiet,
+        asked_progress=asked_progress,
         json_progress=json_progress,
     )
     show_added(made, ("structure_best", "structure_heads"), summary, as_csv=as_csv, as_json=as_json)

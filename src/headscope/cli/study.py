@@ -10,12 +10,13 @@ from rich.table import Table
 
 from headscope.cli.options import progress_of
 from headscope.errors import NotPossible
-from headscope.terminal import say, show, write_csv
+from headscope.terminal import say, show, write_csv, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headscope.study.folder import Study
+    from headscope.study.shown import ShownTable
     from headscope.study.told import ToldClaim
 
 
@@ -24,7 +25,8 @@ def study(
         str,
         typer.Argument(
             help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, a URL of either "
-            "(s3://…), - for standard input, or hf:NAME[@CONFIG][:SPLIT]."
+            "(s3://…), - for standard input, or a data set of the hub: hf:NAME, hf:NAME@CONFIG, "
+            "with :SPLIT behind."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the study; resumed if it is half done.")],
@@ -88,6 +90,7 @@ def study(
     force: Annotated[
         bool, typer.Option(help="Replace another study that is in the folder; nothing else is.")
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the findings as a table with commas.")
     ] = False,
@@ -160,11 +163,13 @@ def study(
         "threads": threads,
     }
     if checkpoints is not None:
-        from headscope.cli.checkpoints import study_checkpoints
+        from headscope.cli.checkpoints import checkpoints_summary, study_checkpoints
 
         if model is not None:
             raise NotPossible("--checkpoints names the models itself; leave --model out.")
-        study_checkpoints(checkpoints, corpus, out, device, dtype, quiet, as_csv, options)
+        series = study_checkpoints(checkpoints, corpus, out, device, dtype, quiet, options)
+        if not write_findings(series.findings, as_csv=as_csv, as_json=as_json):
+            show(checkpoints_summary(series))
         return
     scope = load(model, device=device, dtype=dtype)
     try:
@@ -176,11 +181,17 @@ def study(
         said = f"what was read so far is saved in {out}, and the same command goes on with it"
         say(f"Stopped; {said if saved else 'nothing was saved, there is nothing to go on with'}.")
         raise typer.Exit(130) from None
-    if as_csv:
-        found = made.findings
-        write_csv(found.to_pylist(), found.column_names)
-        return
-    show(reads_tables(summary)(made))
+    if not write_findings(made.findings, as_csv=as_csv, as_json=as_json):
+        show(reads_tables(summary)(made))
+
+
+def write_findings(findings: "ShownTable", *, as_csv: bool, as_json: bool) -> bool:
+    """Print findings for a program, where that was asked for; whether it was."""
+    if as_json:
+        write_json({"findings": findings.to_pylist()})
+    elif as_csv:
+        write_csv(findings.to_pylist(), findings.column_names)
+    return as_json or as_csv
 
 
 def summary(study: "Study") -> Table:

@@ -17,7 +17,7 @@ from headscope.effects.cleaning import (
     directions,
     positions,
 )
-from headscope.effects.loss import Kind, Loss, Metric
+from headscope.effects.loss import Loss, LossKind, Metric
 from headscope.effects.sample import Reads
 from headscope.effects.sums import ReplicateSums
 from headscope.effects.tables import quantity_table
@@ -25,6 +25,7 @@ from headscope.effects.verb import Verb
 from headscope.measures.base import Definition, Quantity, Values, ratio
 from headscope.measures.registry import DEFINITIONS
 from headscope.observed import ObservedModel
+from headscope.study.evidence import CONTRAST
 from headscope.study.folder import Study
 from headscope.study.progress import Progress
 from headscope.study.told import told_view
@@ -63,7 +64,8 @@ VERB = Verb(
             _cleaned("effective_rank", "vectors spread in more directions"),
             Definition(
                 "cleaned_standing_out",
-                f"share of the heads whose raw similarities differ (contrast ≥ 0.05), {SEEN}",
+                "share of the heads whose raw similarities differ "
+                f"(contrast ≥ {CONTRAST:g}), {SEEN}",
                 "share of heads",
                 "percent",
                 "more heads have high pairs that stand out",
@@ -104,7 +106,7 @@ def denoise(
     out: str | Path,
     reads: Reads | None = None,
     *,
-    loss: Kind | Metric | None = None,
+    loss: LossKind | Metric | None = None,
     progress: Progress | None = None,
 ) -> Study:
     """Add to a study what its measures and its model's loss make of cleaned head vectors."""

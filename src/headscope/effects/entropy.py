@@ -11,7 +11,7 @@ from torch import Tensor
 from headscope.effects.adding import Adding
 from headscope.effects.answers import CLASSES, AnswerSums, answers
 from headscope.effects.lens import Lens
-from headscope.effects.loss import Kind, Loss
+from headscope.effects.loss import Loss, LossKind
 from headscope.effects.sample import Reads
 from headscope.effects.tables import quantity_table, table_of
 from headscope.effects.verb import Verb
@@ -127,7 +127,7 @@ def entropy(
     out: str | Path,
     reads: Reads | None = None,
     *,
-    loss: Kind | None = None,
+    loss: LossKind | None = None,
     progress: Progress | None = None,
 ) -> Study:
     """Add to a study how sure and how right each layer of its model is."""

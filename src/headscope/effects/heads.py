@@ -15,7 +15,7 @@ from headscope.effects.adding import Adding
 from headscope.effects.claims import findings_of
 from headscope.effects.correlations import columns_of, correlation_table
 from headscope.effects.gradient import derivatives
-from headscope.effects.loss import Asked, Kind, Loss, Metric
+from headscope.effects.loss import Asked, Loss, LossKind, Metric
 from headscope.effects.ranks import rank_correlation
 from headscope.effects.replacing import TO, Replacing, To
 from headscope.effects.rerun import Runner, runner_for
@@ -92,7 +92,7 @@ def effects(
     out: str | Path,
     reads: Reads | None = None,
     *,
-    loss: Kind | Metric | None = None,
+    loss: LossKind | Metric | None = None,
     to: Sequence[To] = ("zero",),
     progress: Progress | None = None,
 ) -> Study:

@@ -24,7 +24,7 @@ from headscope.units import Unit
 MASKED = 0.15  # of the tokens of a text that are not special; at least one
 ROWS = 2**12  # answers that the language head gives at once
 
-Kind = Literal["masked", "causal", "embedding"]
+LossKind = Literal["masked", "causal", "embedding"]
 Metric = Callable[[Tensor, Tensor, Tensor], Tensor]
 """A loss of one's own: the last hidden state (texts, tokens, size) of the changed model, that of
 the unchanged one, and which tokens there are (texts, tokens); a number for each text."""
@@ -56,14 +56,14 @@ class Loss:
     """What a model is asked, and the loss of its answers."""
 
     def __init__(
-        self, scope: ObservedModel, kind: Kind | Metric | None = None, seed: int = 0
+        self, scope: ObservedModel, kind: LossKind | Metric | None = None, seed: int = 0
     ) -> None:
         self.scope, self.seed = scope, seed
         self.metric: Metric | None = None
         if kind is None:
             kind = own_kind(scope)
-        if not callable(kind) and kind not in get_args(Kind):
-            raise NotPossible(f"loss is one of {', '.join(get_args(Kind))}, not {kind!r}.")
+        if not callable(kind) and kind not in get_args(LossKind):
+            raise NotPossible(f"loss is one of {', '.join(get_args(LossKind))}, not {kind!r}.")
         if kind == "embedding":
             self.kind, self.metric = "embedding", embedding_distance
         elif callable(kind):
@@ -170,7 +170,7 @@ def embedding_distance(changed: Tensor, unchanged: Tensor, there: Tensor) -> Ten
     return 1 - nn.functional.cosine_similarity(one.double(), other.double(), dim=-1)
 
 
-def own_kind(scope: ObservedModel) -> Kind:
+def own_kind(scope: ObservedModel) -> LossKind:
     """How a model was trained to answer, by its own language head."""
     language_head(scope)  # raises where there is none
     return "causal" if scope.shape.stack == "decoder" else "masked"
@@ -191,7 +191,7 @@ def language_head(scope: ObservedModel) -> Callable[[Tensor], Tensor]:
             more = "answers with a decoder, and headscope's heads are those of its encoder"
         raise CannotObserve(
             f"{scope.shape.name} ({type(model).__name__}) {more}, so it has no loss of its own.",
-            python="Give a metric: kind='embedding', or a function of hidden states.",
+            python="Ask for something else: loss='embedding', or a function of hidden states.",
             command="Ask for the change of its sentence embedding: --loss embedding.",
         )
     reads = _HandedStates(backbone)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from headscope.capture import silence
 from headscope.effects.adding import Adding
 from headscope.effects.change import run
-from headscope.effects.loss import Kind, Loss, Metric
+from headscope.effects.loss import Loss, LossKind, Metric
 from headscope.effects.orders import Order, heads_of, order_of, orders_of
 from headscope.effects.pruned_model import Pruned, write_pruned
 from headscope.effects.sample import Reads
@@ -85,7 +85,7 @@ def prune(
     keep: float = 0.5,
     even: bool = False,
     save: str | Path | None = None,
-    loss: Kind | Metric | None = None,
+    loss: LossKind | Metric | None = None,
     progress: Progress | None = None,
 ) -> Study:
     """Add to a study what taking heads away costs; write the model without them with `save`.

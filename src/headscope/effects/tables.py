@@ -11,9 +11,7 @@ import pyarrow as pa
 
 from headscope.measures.base import Quantity, Values
 from headscope.study.estimates import LEVELS, estimate
-
-WHERE = {"level": pa.string(), "layer": pa.int32(), "head": pa.int32(), "quantity": pa.string()}
-NUMBERS = ("value", "error", "low", "high", "chance", "lift", "lift_low", "lift_high")
+from headscope.study.tables import NUMBERS, WHERE
 
 
 def quantity_table(quantities: Mapping[str, Quantity]) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Kind: TypeAlias = Literal["image", "sound", "inputs"]
+InputKind: TypeAlias = Literal["image", "sound", "inputs"]
 Bools: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -22,7 +22,7 @@ class Positions:
     nowhere: its row and column are 0, its time is NaN.
     """
 
-    kind: Kind
+    kind: InputKind
     labels: tuple[str, ...]
     special: Bools
     places: Ints  # among the positions of the model, which may have more: silence that it adds

@@ -18,6 +18,7 @@ from headscope.measures.base import Definition
 from headscope.report.added import registry as added
 from headscope.report.added.section import Section
 from headscope.report.findings import badge, findings
+from headscope.report.head_links import card_name, with_links
 from headscope.study.folder import Study, reads_tables
 from headscope.study.manifest import Manifest
 from headscope.study.parameters import Parameters
@@ -149,8 +150,9 @@ def _rounded(dtype: str) -> str:
     if dtype == "float32":
         return ""
     return (
-        ": half precision moves many numbers of heads (docs/method.md says by how much, measure by "
-        "measure). Study in float32 where it fits"
+        ": half precision moves many numbers of heads, and rounding decides which pairs of many "
+        "are high, so that they have no label of pairs (docs/method.md says by how much, measure "
+        "by measure). Study in float32 where it fits"
     )
 
 
@@ -206,7 +208,9 @@ def _chart(study: Study, name: str) -> Element:
     except CannotDraw as error:
         return h("p", None, str(error))
     shown = [_definition(DEFINITIONS[quantity]) for quantity in figures.QUANTITIES[name]]
-    return h("figure", None, drawn, h("figcaption", None, shown))
+    table = study.table("heads")
+    heads = set(zip(table["layer"].to_pylist(), table["head"].to_pylist(), strict=True))
+    return h("figure", None, with_links(drawn, heads), h("figcaption", None, shown))
 
 
 def _definition(of: Definition) -> Element:
@@ -238,7 +242,7 @@ def _heads(study: Study, view: View) -> list[Element]:
         first, *others = row["labels"]
         number = kinds.setdefault(first.split(":")[0], len(kinds)) % 10
         said = "; ".join(row["labels"])
-        link = {"class": f"cell k{number}", "href": f"#{_card_name(row)}", "title": said}
+        link = {"class": f"cell k{number}", "href": f"#{card_name(at)}", "title": said}
         cells.append(h("a", link, first, h("small", None, f" +{len(others)}") if others else None))
         cards.append(_card(row, anchors[at], examples[at], told.get(at, [])))
     return [
@@ -255,10 +259,6 @@ def _heads(study: Study, view: View) -> list[Element]:
     ]
 
 
-def _card_name(row: Row) -> str:
-    return f"head-{row['layer']}-{row['head']}"
-
-
 def _card(row: Row, anchors: list[Row], examples: list[Row], told: list[Row]) -> Element:
     ranked = sorted(anchors, key=lambda a: a["rank"])[:5]
     words = [
@@ -270,7 +270,7 @@ def _card(row: Row, anchors: list[Row], examples: list[Row], told: list[Row]) ->
     # The name is inside the card, so that a browser opens the card it leads to.
     inside = h(
         "div",
-        {"id": _card_name(row)},
+        {"id": card_name((row["layer"], row["head"]))},
         h("ul", {"class": "labels"}, [_label(*said) for said in labels]),
         [_number(one) for one in told],
         h("p", None, "Words at the ends of its high pairs: ", words or "none", "."),

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from headscope.measures.base import ratio
-from headscope.study.bootstrap import Values, interval, standard_error
+from headscope.study.bootstrap import LEVEL, Values, interval, standard_error
 from headscope.study.claims import Claim
 from headscope.study.evidence import CONTRAST, Evidence, alone
 from headscope.study.modes import Mode, null_of
@@ -21,7 +21,6 @@ from headscope.study.told import FAILS, HOLDS, OPEN
 from headscope.study.trends import Shape, Trend, shape, trend
 
 SIGNIFICANT = 0.05
-LEVEL = 0.95
 FEWEST_GROUPS = 5  # of like size: fewer say nothing about another one
 FEWEST_LAYERS = 5
 ALIKE = "all pairs are alike"

@@ -127,7 +127,8 @@ SECTION = Section(
     "Two heads agree as far as their similarity matrices do: 1 where both bring the same tokens "
     "together, whatever directions their vectors take, 0 where they have no more to do with each "
     "other than if the tokens of one were permuted. On the map heads that agree are near each "
-    "other; those in the middle differ in ways that a plane does not show.",
+    "other; those in the middle differ in ways that a plane does not show. A click on a head leads "
+    "to its card.",
     {
         "head_map": AddedFigure(head_map, ("agreement_with_closest",)),
         "layers_agree": AddedFigure(layers, ("agreement_with_model",)),
