@@ -18,10 +18,10 @@ from transformers import PreTrainedModel
 from headscope.capture import HeadOutputs, capture
 from headscope.errors import CannotObserve, CannotRead
 from headscope.inputs.features import features_of, seconds_of, sound_settings
-from headscope.inputs.picture import Pixels, as_read, normalised
+from headscope.inputs.picture import Pixels, as_read, normalised, open_picture
 from headscope.inputs.positions import Bools, Floats, Positions, frames, patches
 from headscope.inputs.settings import Settings
-from headscope.inputs.sound import Wave, resampled
+from headscope.inputs.sound import Wave, open_sound, resampled
 from headscope.shapes import ModelShape, no_trace, shape_of_input
 
 SenseKind: TypeAlias = Literal["image", "sound"]
@@ -47,6 +47,14 @@ class Sense:
     grid: tuple[int, int] | None = None  # rows and columns of patches
     before: int = 0  # special positions before the patches
     total: int = 0  # positions of a picture
+
+    def take(self, source: Any) -> tuple[dict[str, Tensor], Positions]:
+        """What the model is given for a picture or a sound, however it comes; its positions."""
+        if self.kind == "image":
+            given, positions, _ = self.see(open_picture(source))
+            return given, positions
+        given, positions, _ = self.hear(*open_sound(source))
+        return given, positions
 
     def see(self, pixels: Pixels) -> tuple[dict[str, Tensor], Positions, Pixels]:
         """What the model is given for a picture, its positions, and the picture as it is read."""
