@@ -181,7 +181,7 @@ class PlacedReading:
 
         def observe(seen: HeadOutputs) -> None:
             if seen.site.layer == layer - 1:
-                rows = [A[head - 1] for _, A in attention_rows(seen)]
+                rows = [A[head - 1] for _, A in attention_rows(seen, self.positions)]
                 weights = torch.cat(rows).double().cpu().numpy()
                 found.append(weights[np.ix_(places, places)])
 
@@ -213,7 +213,7 @@ class PlacedReading:
             if self.positions.grid is None:
                 own += mass_in_a_row(self.positions, seen)
                 return
-            for start, A in attention_rows(seen):
+            for start, A in attention_rows(seen, self.positions):
                 readers, on = masks[start]
                 mass = A[:, torch.from_numpy(readers)].double().cpu()  # (heads, readers, keys)
                 own += torch.einsum("hrk,trk->ht", mass, torch.from_numpy(on).double()).numpy()

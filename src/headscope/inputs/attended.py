@@ -13,10 +13,14 @@ from headscope.inputs.positions import Bools, Positions
 ROWS = 128  # of attention that are looked at at once
 
 
-def attention_rows(seen: HeadOutputs) -> Iterator[tuple[int, Tensor]]:
-    """Rows of A of every head, some at a time: the first, and (heads, rows, keys)."""
-    for start in range(0, seen.z.shape[2], ROWS):
-        yield start, seen.weights(slice(start, min(start + ROWS, seen.z.shape[2])))[0]
+def attention_rows(seen: HeadOutputs, positions: Positions) -> Iterator[tuple[int, Tensor]]:
+    """Rows of A of every head, some at a time: the first, and (heads, rows, keys).
+
+    What comes after the last position is silence, whose rows nobody asks for.
+    """
+    end = int(positions.places[-1]) + 1
+    for start in range(0, end, ROWS):
+        yield start, seen.weights(slice(start, min(start + ROWS, end)))[0]
 
 
 def mass_in_a_row(positions: Positions, seen: HeadOutputs) -> NDArray[np.float64]:

@@ -196,13 +196,13 @@ def _attended(outputs: HeadOutputs, placed: Placed) -> dict[str, Values]:
     mass = torch.zeros(heads, len(placed.names), dtype=torch.float64)
     entropy, largest = torch.zeros(2, heads, dtype=torch.float64)
     columns = torch.zeros(heads, placed.positions.total, dtype=torch.float64)
-    for start, weights in attention_rows(outputs):
+    for start, weights in attention_rows(outputs, placed.positions):
         own, masks = placed.masks[start]
-        A = weights[:, own.to(weights.device)].double()  # (heads, readers, keys)
-        mass += torch.einsum("hrk,trk->ht", A, masks.to(A)).cpu()
-        entropy += torch.special.entr(A.clamp(min=0)).sum((1, 2)).cpu()
-        largest += A.amax(-1).sum(-1).cpu()
-        columns += A.sum(1).cpu()
+        A = weights[:, own[: weights.shape[1]].to(weights.device)].float()  # (heads, readers, keys)
+        mass += (A.flatten(1) @ masks.to(A).flatten(1).T).double().cpu()
+        entropy += torch.special.entr(A.clamp(min=0)).sum((1, 2), dtype=torch.float64).cpu()
+        largest += A.amax(-1).sum(-1, dtype=torch.float64).cpu()
+        columns += A.sum(1, dtype=torch.float64).cpu()
     ones, visible = np.ones(heads), placed.visible
     found = {
         "texts": ones,
