@@ -32,8 +32,12 @@ TAKES: dict[SenseKind, tuple[str, ...]] = {
 MOST_SPECIAL = 16  # [CLS], registers and the like beside the patches
 YOURSELF = (
     "Prepare the inputs yourself, with a label for each position: "
-    "scope.read({'pixel_values': tensor}, labels=[…])."
+    "scope.read({{'{takes}': tensor}}, labels=[…])."
 )
+LOAD = {
+    "image": "Load one that sees, such as a ViT, DINOv2 or CLIP.",
+    "sound": "Load one that hears, such as a Whisper, Wav2Vec2 or AST.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +107,19 @@ def find_sense(
                 first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
                 said.append(f"{type(part).__name__}: {first.rstrip('.')}.")
     what = {"image": "pictures", "sound": "sounds"}[kind]
-    why = " ".join(said[:2]) or f"No part of {type(model).__name__} takes them."
-    raise CannotObserve(f"{name} cannot be read with {what}. {why}", python=YOURSELF)
+    if not said and not _takes(model, kind):
+        raise CannotObserve(
+            f"{name} reads no {what}: no part of {type(model).__name__} takes them. {LOAD[kind]}"
+        )
+    why = " ".join(said[:2]) or f"{type(model).__name__} takes them with a text beside them only."
+    yourself = YOURSELF.format(takes=TAKES[kind][0])
+    raise CannotObserve(f"{name} cannot be read with {what}. {why}", python=yourself)
+
+
+def _takes(model: PreTrainedModel, kind: SenseKind) -> bool:
+    """Whether any part of a model takes pictures or sounds, be it with a text."""
+    parts = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    return any(name in signature(one.forward).parameters for one in parts for name in TAKES[kind])
 
 
 def _parts(model: PreTrainedModel, takes: str) -> Iterator[PreTrainedModel]:
