@@ -14,7 +14,15 @@ from typer.testing import CliRunner
 import headscope as hs
 from headscope import figures
 from headscope.cli import app
-from headscope.errors import CannotDraw, CannotRead, CannotStudy, NoCorpus, NotPossible, OtherStudy
+from headscope.errors import (
+    CannotDraw,
+    CannotObserve,
+    CannotRead,
+    CannotStudy,
+    NoCorpus,
+    NotPossible,
+    OtherStudy,
+)
 from headscope.study.placed import run
 from headscope.study.progress import Quiet
 from senses import SETTINGS, checkerboard, two_tones, vit, wav2vec2, whisper, write_wave
@@ -197,8 +205,22 @@ def test_what_means_nothing_there_is_refused(here: Path, scope: "hs.Scope") -> N
     (here / "both").mkdir()
     for name in ("one.png", "one.wav"):
         (here / "both" / name).touch()
+    specimen = hs.load()
     with pytest.raises(NoCorpus, match="studied apart"):
-        hs.load().study(here / "both", out)
+        specimen.study(here / "both", out)
+    with pytest.raises(CannotObserve, match=r"reads no pictures.* Load one that sees"):
+        specimen.study(photos, out)
+
+
+def test_verbs_that_add_to_a_study_need_texts(
+    studied: "hs.Study", here: Path, scope: "hs.Scope"
+) -> None:
+    with pytest.raises(NotPossible, match="loaded to read pictures"):
+        scope.agreement(here / "photos", studied.path)
+    with pytest.raises(CannotStudy, match="is of images"):
+        hs.load().agreement(["A text."], studied.path)
+    with pytest.raises(CannotStudy, match="is of images"):
+        hs.load().structure(here, studied.path)
 
 
 def test_the_report_and_the_figures_leave_out_what_is_absent(
