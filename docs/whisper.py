@@ -123,7 +123,7 @@ def main(package: Path, sound: Path, folder: Path) -> None:
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         size = {"width": 1280, "height": 800}
         page = browser.new_context(viewport=size, offline=True).new_page()  # type: ignore[arg-type]
-        page.goto(saved.as_uri())
+        page.goto(saved.resolve().as_uri())
         while not page.evaluate("globalThis.headscope?.session.reading && headscope.idle()"):
             page.wait_for_timeout(50)
         page.evaluate("looked => { location.hash = looked; }", VIEW)
