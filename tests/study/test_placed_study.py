@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,19 @@ def test_a_stopped_study_goes_on_and_ends_with_the_same_tables(
     assert found.manifest == again.manifest  # handed back, and nothing read
 
 
+def test_a_corpus_that_has_changed_since_is_not_gone_on_with(
+    here: Path, scope: "hs.Scope", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "SAVE_EVERY", 0.0)
+    pictures, out = [noisy(number) for number in range(4)], here / "changed"
+    with pytest.raises(RuntimeError):
+        scope.study(pictures, out, progress=StopsAfter(3), **FAST)
+    for other in ([noisy(9), *pictures[1:]], pictures[:1]):
+        with pytest.raises(OtherStudy, match="corpus has changed"):
+            scope.study(other, out, **FAST)
+    assert scope.study(pictures, out, **FAST).manifest.corpus.documents == 4
+
+
 def test_pictures_in_memory_are_studied_as_those_of_files(
     studied: "hs.Study", here: Path, scope: "hs.Scope"
 ) -> None:
@@ -167,6 +181,15 @@ def test_pictures_in_memory_are_studied_as_those_of_files(
     own = scope.read(noisy(0)).range(2, 1, hs.quantile(0.1)).distance
     assert of_heads(first, "range", "patches_apart")[1, 0] == pytest.approx(own)
     assert set(first.findings["verdict"].to_pylist()) <= {"undecided", "does not hold"}
+
+
+@pytest.mark.filterwarnings(UNSET)
+def test_a_model_runs_in_one_thread_at_a_time(tmp_path: Path) -> None:
+    scope, threads = hs.load(wav2vec2()), set[int]()
+    scope.model.register_forward_pre_hook(lambda *_: threads.add(threading.get_ident()))
+    sounds = [(two_tones(seconds=0.3 + number / 10), 16_000) for number in range(3)]
+    scope.study(sounds, tmp_path / "study", **FAST)
+    assert threads == {threading.get_ident()}
 
 
 @pytest.mark.filterwarnings(UNSET)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -173,8 +174,13 @@ class _Run:
         observer = PlacedObserver(self.scope, self.parameters)
         self.progress.start(self.corpus, self.counts.documents, self.counts.positions)
         with self.progress, Interruption(self.progress.stopping) as stop:
-            for read in ahead(self._to_read(), lambda: stop.asked):
+            # A sound is made ready with the model, which is busy here; a picture without it.
+            read_ahead = self.corpus.kind == "image"
+            reads = ahead(self._to_read(), lambda: stop.asked) if read_ahead else self._to_read()
+            for read in reads:
                 self._add(read, observer)
+                if stop.asked:
+                    break
                 if time.monotonic() - self.saved > SAVE_EVERY and not stop.asked:
                     self.save()
             if stop.asked:
@@ -187,15 +193,12 @@ class _Run:
 
     def _to_read(self) -> Iterator[_Read]:
         """What was not read before, opened; raises where what was read before has changed."""
-        passed = 0
-        for number, document in enumerate(self.corpus):
-            if number < self.counts.items:
-                with suppress(CannotRead):
-                    passed += _number(document.content(self.corpus.kind))
-                continue
-            if number == self.counts.items:
-                self._check(passed)
-            yield self._opened(document)
+        passed, before, documents = 0, self.counts.items, iter(self.corpus)
+        for document in islice(documents, before):
+            with suppress(CannotRead):
+                passed += _number(document.content(self.corpus.kind))
+        self._check(passed)
+        yield from map(self._opened, documents)
 
     def _check(self, passed: int) -> None:
         if passed % 2**128 != self.counts.fingerprint:
