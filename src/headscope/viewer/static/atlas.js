@@ -478,7 +478,8 @@ export class Atlas {
     for (const part of [this.ofHead.element, this.matrix.element, this.facts, element, this.look])
       part.hidden = !reading;
     if (!reading) return;
-    this.writes.show();
+    element.hidden = Boolean(reading.header.place); // a model's words are of texts
+    if (!element.hidden) this.writes.show();
     const [kind, asked] = [state.values.reading, state.address()];
     const matrix = await this.session.matrix(reading, state.layer, state.head, kind);
     const picture = await this.session.picture(reading, state.layer, state.head, kind, matrix, false);
