@@ -197,6 +197,7 @@ OF_PAIRS = (*REPEATED, "word_share")
 
 def labels_of(numbers: Numbers, anchor: str) -> list[Label]:
     """Every label of one head, the strongest first. A number that is not there fits no rule."""
+    numbers = defaultdict(lambda: np.nan, numbers)
     stands_out = not (numbers["contrast"] < CONTRAST or numbers["unresolved"] > UNRESOLVED)
     found = [
         Label(
@@ -243,8 +244,7 @@ def head_labels(
     found = {}
     for layer, head in np.ndindex(numbers["contrast"].shape):
         place = (layer + 1, head + 1)
-        own: dict[str, float] = defaultdict(lambda: np.nan)
-        own |= {name: float(value[layer, head]) for name, value in numbers.items()}
+        own = {name: float(value[layer, head]) for name, value in numbers.items()}
         anchor = leading.get(place, {"type": "", "share": np.nan, "lift": np.nan})
         own["anchor"], own["anchor_lift"] = anchor["share"], anchor["lift"]
         found[place] = labels_of(own, anchor["type"])
