@@ -518,6 +518,7 @@ export class Atlas {
       h("h2", {}, "Five of its pairs"),
       examplePairs(card, this.session.texts.wayTo(state.layer, state.head)),
     );
+    this.examples.hidden = card.examples.length === 0; // of pictures and sounds none are kept
     this.numbers.open ||= Boolean(study.missing);
     this.numbers.replaceChildren(
       h("summary", {}, `All its measures over ${study.corpus.name}`),

@@ -195,7 +195,7 @@ export class Panel {
       ...cardNumbers(study, study.cards.indexOf(card)),
       h(
         "details",
-        { open: true },
+        { open: true, hidden: card.examples.length === 0 },
         h("summary", {}, "Five of its pairs"),
         examplePairs(card, this.session.texts.wayTo(state.layer, state.head)),
       ),
