@@ -26,7 +26,7 @@ def study(
         typer.Argument(
             help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, a URL of either "
             "(s3://…), - for standard input, or a data set of the hub: hf:NAME, hf:NAME@CONFIG, "
-            "with :SPLIT behind. Or a folder of pictures or sounds, with a model that sees or hears."
+            "with :SPLIT behind. Or a folder of pictures or sounds, with a model that reads them."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the study; resumed if it is half done.")],
