@@ -8,6 +8,7 @@ from headscope.effects.registry import VERBS
 from headscope.effects.verb import Verb
 from headscope.measures.base import AnyMeasure, Definition
 from headscope.measures.registry import MEASURES
+from headscope.study.placed.measures import FOCUS, KEPT, RANGE, PlacedMeasure
 
 PAGE = Path(__file__).with_name("method.md")
 BEGIN, END = "<!-- from docs/definitions.py: begin -->\n", "<!-- end -->\n"
@@ -18,8 +19,9 @@ def written(page: str) -> str:
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     measures = "".join(section(one) for one in MEASURES.values())
+    placed = "".join(of_places(one) for one in (FOCUS, RANGE))
     verbs = "".join(added(one) for one in VERBS.values())
-    return f"{before}{BEGIN}\n{measures}{verbs}{END}{after}"
+    return f"{before}{BEGIN}\n{measures}{placed}{verbs}{END}{after}"
 
 
 def section(measure: AnyMeasure) -> str:
@@ -29,6 +31,13 @@ def section(measure: AnyMeasure) -> str:
     each = f"; for each {', '.join(keys[:-1])} and {keys[-1]}" if keys else ""
     about = f"{sentence(measure.about)} From {' and '.join(measure.inputs)}{each}."
     return f"### {measure.name}\n\n{about}\n\n{table(measure.definitions)}"
+
+
+def of_places(measure: PlacedMeasure) -> str:
+    """What a measure is in a study of pictures or sounds, where it is not what it is of texts."""
+    own = [one for one in measure.definitions if one.name not in KEPT]
+    title = f"### {measure.name}, of pictures and sounds"
+    return f"{title}\n\n{sentence(measure.about)}\n\n{table(own)}"
 
 
 def added(verb: Verb) -> str:

@@ -34,16 +34,21 @@ def wait(page: Page) -> None:
     page.wait_for_timeout(300)
 
 
+def chromium() -> str:
+    """Where a Chromium is."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        sys.exit("no Chromium is installed: looked for chromium and google-chrome")
+    return found
+
+
 def main() -> None:
     """Take the pictures."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("no Chromium is installed: looked for chromium and google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         scope = hs.load()
         study = scope.study(SAMPLE, Path(folder) / "study", document="paragraph")
         saved = study.save(Path(folder) / "study.html", scope.read(hs.sample_text()))
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         size = {"width": 1280, "height": 800}
         page = browser.new_context(viewport=size, offline=True).new_page()  # type: ignore[arg-type]
         page.goto(saved.as_uri())

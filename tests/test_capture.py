@@ -271,3 +271,34 @@ def test_some_rows_of_attention_are_those_of_the_whole(name: str) -> None:
         whole = layer.weigh(torch.eye(layer.z.shape[2]))  # (batch, heads, tokens, keys)
         for rows in (slice(2, None, 3), slice(0, 1), slice(None)):
             assert torch.allclose(layer.weights(rows), whole[:, :, rows], atol=1e-6)
+
+
+def test_heads_whose_output_projection_is_not_run_are_named_beside_those_that_are_seen() -> None:
+    """WavLM hands the weights of its projection on to torch, so that its module never runs."""
+    small = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48}
+    layers = {"conv_dim": (16,), "conv_kernel": (10,), "conv_stride": (10,)}
+    speech = t.WavLMConfig(
+        **small,
+        **layers,
+        num_hidden_layers=2,
+        num_feat_extract_layers=1,
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
+    )
+    text = t.BertConfig(
+        **small, num_hidden_layers=2, vocab_size=50, is_decoder=True, add_cross_attention=True
+    )
+    both = t.SpeechEncoderDecoderModel(
+        encoder=t.WavLMModel(speech), decoder=t.BertLMHeadModel(text)
+    ).eval()
+    given = {"input_values": torch.randn(1, 2000), "decoder_input_ids": torch.arange(5)[None]}
+    with torch.no_grad(), capture(both) as opened:
+        both(**given)
+    assert set(opened.unseen) == {f"encoder.encoder.layers.{n}.attention" for n in (0, 1)}
+    assert (
+        "WavLMAttention does not run the output projection"
+        in opened.unseen["encoder.encoder.layers.0.attention"]
+    )
+    named = pytest.raises(CannotObserve, match=r"layers\.0\.attention: WavLMAttention")
+    with torch.no_grad(), named, capture(both.encoder):
+        both.encoder(given["input_values"])

@@ -217,10 +217,7 @@ def dressed(
 def sample_of(study: "Study") -> str:
     """The model and the corpus of a study, in a line."""
     corpus = study.manifest.corpus
-    return (
-        f"{study.manifest.model.name} on {corpus.name}: {corpus.documents:,} "
-        f"documents, {corpus.tokens:,} tokens"
-    )
+    return f"{study.manifest.model.name} on {corpus.name}: {corpus.in_words}"
 
 
 def data(rows: Rows) -> alt.InlineData:

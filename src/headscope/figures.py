@@ -22,8 +22,10 @@ from headscope.drawing import (
     save,
     short,
 )
+from headscope.effects.registry import DEFINITIONS
 from headscope.errors import CannotDraw
 from headscope.report.added import registry as added
+from headscope.study.placed.measures import APART, TOWARDS
 from headscope.study.told import SPECIAL, told_claims, told_view
 
 if TYPE_CHECKING:
@@ -37,15 +39,12 @@ __all__ = ["FIGURES", "QUANTITIES", "as_svg", "difference", "matrix", "sample_of
 VERDICTS = {"holds": "#009E73", "undecided": "#E69F00", "does not hold": "#D55E00"}
 
 
+TARGETS = ("first_token", "separator", "sentence_end", "comma", "other_punctuation")
+
+
 def focus(study: "Study") -> alt.LayerChart:
     """Where attention goes, by layer."""
-    names = {
-        "first_token": "first token",
-        "separator": "separator",
-        "sentence_end": "sentence end",
-        "comma": "comma",
-        "other_punctuation": "other punctuation",
-    }
+    names = {name: name.replace("_", " ") for name in quantities(study, "focus")}
     rows = [
         row | {"series": names[row["quantity"]]}
         for row in _rows(study, "focus", "layer")
@@ -57,13 +56,16 @@ def focus(study: "Study") -> alt.LayerChart:
 def centralisation(study: "Study") -> alt.LayerChart:
     """On how many tokens attention gathers, by layer."""
     rows = _by_mode(_rows(study, "focus", "layer", "attended_columns"))
-    return lines_by_layer(study, rows, "tokens attended (effective)", "Attention centralises")
+    what = "tokens" if _of_texts(study) else "positions"
+    return lines_by_layer(study, rows, f"{what} attended (effective)", "Attention centralises")
 
 
 def range_by_layer(study: "Study") -> alt.LayerChart:
     """How far apart the tokens of high pairs are, by layer."""
-    rows = _by_view(study, _rows(study, "range", "layer", "mean_distance"))
-    return lines_by_layer(study, rows, "mean distance (tokens)", "Range of the high pairs")
+    quantity = quantities(study, "range")[0]
+    unit = DEFINITIONS[quantity].unit
+    rows = _by_view(study, _rows(study, "range", "layer", quantity))
+    return lines_by_layer(study, rows, f"mean distance ({unit})", "Range of the high pairs")
 
 
 def sentence(study: "Study") -> alt.LayerChart:
@@ -124,6 +126,7 @@ def repetition(study: "Study") -> alt.LayerChart:
 
 def anchor(study: "Study") -> alt.LayerChart:
     """The word around which each head builds its pairs."""
+    _rows(study, "anchor", "head")  # which a study of pictures or sounds has not
     first = {
         (row["layer"], row["head"]): row
         for row in study.table("anchors").to_pylist()
@@ -187,7 +190,7 @@ FIGURES: Mapping[str, Callable[["Study"], alt.LayerChart]] = {
 
 
 QUANTITIES: Mapping[str, tuple[str, ...]] = {
-    "focus": ("first_token", "separator", "sentence_end", "comma", "other_punctuation"),
+    "focus": TARGETS,
     "centralisation": ("attended_columns",),
     "range": ("mean_distance",),
     "sentence": ("same_sentence", "same_sentence_matched"),
@@ -199,7 +202,21 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = {
     "snr": ("snr",),
     **added.QUANTITIES,
 }
-"""What each figure shows, by the names that `effects.registry` defines."""
+"""What each figure shows of a study of texts, by the names that `effects.registry` defines."""
+
+
+def quantities(study: "Study", figure: str) -> tuple[str, ...]:
+    """What a figure shows of a study: of pictures or sounds what is there of these."""
+    if _of_texts(study) or figure not in ("focus", "range"):
+        return QUANTITIES[figure]
+    there = {row["quantity"] for row in study.rows(figure)}
+    if figure == "focus":
+        return tuple(name for name in TOWARDS if name in there)
+    return tuple(name for name in APART.values() if name in there)
+
+
+def _of_texts(study: "Study") -> bool:
+    return study.manifest.corpus.kind == "text"
 
 
 # The viewer's colours (viewer/static/colours.js): the same head looks the same in both.
@@ -325,6 +342,11 @@ def difference(comparison: "Comparison", measure: str, quantity: str) -> alt.Lay
 def _rows(study: "Study", table: str, level: str, quantity: str | None = None) -> Rows:
     """Rows of a measure under the rule that is told, in every reading and setting of special."""
     told = _view(study)
+    if not _of_texts(study) and table not in study.tables:
+        raise CannotDraw(
+            f"A study of pictures or sounds has no '{table}': there are no words, sentences or "
+            "separators. It has focus, centralisation, range, selection and findings."
+        )
     return [
         row
         for row in study.table(table).to_pylist()

@@ -4,7 +4,7 @@ What can be asked of a text can be asked here too, but for what only a text has:
 separators. Layers and heads are counted from 1, positions from 0.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,10 +16,17 @@ from torch import Tensor
 
 from headscope.capture import HeadOutputs
 from headscope.errors import CannotRead, NotPossible
+from headscope.inputs.attended import (
+    ROWS,
+    attention_rows,
+    mass_in_a_row,
+    targets,
+    where_targets_are,
+)
 from headscope.inputs.picture import Pixels, open_picture
-from headscope.inputs.positions import Bools, Positions, labelled
+from headscope.inputs.positions import Positions, labelled
 from headscope.inputs.sense import SenseKind
-from headscope.inputs.sound import Wave, open_sound
+from headscope.inputs.sound import SOUNDS, Wave, open_sound
 from headscope.output import check_out, write_out
 from headscope.pairs import Rule, SimilarityReading, parse_rule, plain_tokens, quantile, reference
 from headscope.pairs.tokens import Special
@@ -29,10 +36,6 @@ from headscope.reading import Focus, refuse_not_finite
 if TYPE_CHECKING:
     from headscope.scope import Scope
     from headscope.viewer.widget import Viewer
-
-IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-SOUNDS = {".wav", ".wave", ".flac", ".ogg", ".oga", ".mp3", ".aiff", ".aif", ".m4a", ".opus"}
-ROWS = 128  # of attention that are looked at at once
 
 
 class Range(NamedTuple):
@@ -178,8 +181,8 @@ class PlacedReading:
 
         def observe(seen: HeadOutputs) -> None:
             if seen.site.layer == layer - 1:
-                blocks = [A[head - 1] for _, A in _blocks(seen)]
-                weights = torch.cat(blocks).double().cpu().numpy()
+                rows = [A[head - 1] for _, A in attention_rows(seen, self.positions)]
+                weights = torch.cat(rows).double().cpu().numpy()
                 found.append(weights[np.ix_(places, places)])
 
         self.scope.observe_inputs(self.given, observe)
@@ -201,16 +204,16 @@ class PlacedReading:
             readers = np.arange(start, min(start + ROWS, self.positions.total))
             masks[start] = (
                 readers[inside[readers]] - start,
-                _masks(self.positions, readers[inside[readers]]),
+                where_targets_are(self.positions, readers[inside[readers]]),
             )
             shares += masks[start][1].mean(axis=2).sum(axis=1)
 
         def observe(seen: HeadOutputs) -> None:
             own = sums[shape.place(seen.site.layer + 1)]
             if self.positions.grid is None:
-                own += _near(self.positions, seen)
+                own += mass_in_a_row(self.positions, seen)
                 return
-            for start, A in _blocks(seen):
+            for start, A in attention_rows(seen, self.positions):
                 readers, on = masks[start]
                 mass = A[:, torch.from_numpy(readers)].double().cpu()  # (heads, readers, keys)
                 own += torch.einsum("hrk,trk->ht", mass, torch.from_numpy(on).double()).numpy()
@@ -223,88 +226,6 @@ def _observed(scope: "Scope", given: dict[str, Tensor]) -> list[Tensor]:
     layers: list[Tensor] = []
     scope.observe_inputs(given, lambda seen: layers.append(seen.z[0]))
     return layers
-
-
-def _blocks(seen: HeadOutputs) -> Iterator[tuple[int, Tensor]]:
-    """Rows of A of every head, some at a time: the first, and (heads, rows, keys)."""
-    for start in range(0, seen.z.shape[2], ROWS):
-        yield start, seen.weights(slice(start, min(start + ROWS, seen.z.shape[2])))[0]
-
-
-def _near(positions: Positions, seen: HeadOutputs) -> NDArray[np.float64]:
-    """Σ_i of the mass on each target in a row of positions, without making A: (heads, targets)."""
-    places = torch.from_numpy(positions.places)
-    columns = np.stack([_special(positions), _silence(positions)], axis=1)
-    wanted = columns[:, columns.any(axis=0)]
-    near = seen.near()[0].double().cpu()
-    if positions.total > len(positions):
-        near[:, places[-1], 2] = 0  # what comes next is silence
-    parts = [near]
-    if wanted.shape[1]:
-        parts.insert(0, seen.weigh(torch.from_numpy(wanted).float())[0].double().cpu())
-    mass = torch.cat(parts, dim=-1)[:, places]  # (heads, positions, targets)
-    found: NDArray[np.float64] = mass.sum(dim=1).numpy()
-    return found
-
-
-def _special(positions: Positions) -> Bools:
-    """Which positions of the model are special."""
-    special = np.zeros(positions.total, dtype=bool)
-    special[positions.places] = positions.special
-    return special
-
-
-def _silence(positions: Positions) -> Bools:
-    """Which positions of the model are of the silence that it adds."""
-    silence = np.ones(positions.total, dtype=bool)
-    silence[positions.places] = False
-    return silence
-
-
-def targets(positions: Positions) -> tuple[str, ...]:
-    """What attention may fall on here; the classes of a text mean nothing."""
-    if positions.grid is not None:
-        near: tuple[str, ...] = ("own patch", "touching patches", "own row", "own column")
-    elif positions.kind == "sound":
-        near = ("previous frame", "own frame", "next frame")
-    else:
-        near = ("previous position", "own position", "next position")
-    special = ("special positions",) if positions.special.any() else ()
-    silence = ("silence added",) if positions.total > len(positions) else ()
-    return (*special, *silence, *near)
-
-
-def _masks(positions: Positions, readers: NDArray[np.int64]) -> Bools:
-    """Where each target is for some rows of attention: (targets, rows, keys of the model).
-
-    A reader that is special stands nowhere: nothing touches it, nor is in its row.
-    """
-    keys = positions.total
-    place = np.full(keys, -1)
-    place[positions.places] = np.arange(len(positions))
-    at = place[readers]
-    known, special = ~_silence(positions), _special(positions)
-    masks = []
-    if positions.special.any():
-        masks.append(np.broadcast_to(special, (len(readers), keys)))
-    if keys > len(positions):
-        masks.append(np.broadcast_to(~known, (len(readers), keys)))
-    if positions.grid is not None:
-        assert positions.rows is not None
-        assert positions.columns is not None
-        plain = ~positions.special[at][:, None] & (known & ~special)[None]
-        rows, columns = (
-            np.abs(one[at][:, None] - one[place][None])
-            for one in (positions.rows, positions.columns)
-        )
-        own = plain & (rows == 0) & (columns == 0)
-        touching = plain & (np.maximum(rows, columns) == 1)
-        masks += [own, touching, plain & (rows == 0), plain & (columns == 0)]
-    else:
-        apart = np.arange(keys)[None] - readers[:, None]
-        masks += [known[None] & (apart == step) for step in (-1, 0, 1)]
-    found: Bools = np.stack(masks)
-    return found
 
 
 def read_input(scope: "Scope", source: Any, labels: Sequence[str] | None) -> PlacedReading:

@@ -155,6 +155,9 @@ class Scope(ObservedModel):
     ) -> "Study":
         """Study a corpus and write the result to a folder, resuming what is half done there.
 
+        A folder of pictures or of sounds, or a list of them, is studied as the model sees or hears
+        it: each file is a document, and what only a text has is absent.
+
         `source`, `document`, `column` and `files` as in `headscope.corpus.Corpus`, `parameters` as
         in `headscope.study.parameters.Parameters`. Another study in the folder is refused, or
         replaced with `force`; a folder that holds anything else is always refused.
@@ -169,9 +172,33 @@ class Scope(ObservedModel):
         from headscope.corpus import Corpus
         from headscope.engines import engine_of
         from headscope.study.parameters import Parameters
+        from headscope.study.placed.corpus import PlacedCorpus, kind_of_corpus
         from headscope.targets import refuse_study
 
         refuse_study(self)
+        sense = self.loaded.sense
+        kind = kind_of_corpus(source, files, None if sense is None else sense.kind)
+        if kind is not None:
+            from headscope.study.placed.run import placed_study, usual_parameters
+            from headscope.study.reader import so_many_threads
+
+            if engine or workers or devices or address:
+                raise NotPossible(
+                    "Pictures and sounds are read in this process: leave engine, workers, devices "
+                    "and address out."
+                )
+            named = {"group": group} if group else {}
+            chosen = usual_parameters({**named, **parameters})
+            with so_many_threads(threads or torch.get_num_threads()):
+                return placed_study(
+                    self.with_sense(kind),
+                    PlacedCorpus(source, kind, files),  # type: ignore[arg-type]
+                    out,
+                    chosen,
+                    strict=strict,
+                    force=force,
+                    progress=progress,
+                )
         from headscope.study.run import study
 
         corpus = Corpus(source, document, column, files)  # type: ignore[arg-type]

@@ -68,6 +68,8 @@ def test_what_only_a_text_has_is_absent(page: str, open_tab: Open) -> None:
     buttons = tab.page.locator("header .choice").first.locator("button").all()
     shown = [one.inner_text() for one in buttons if one.is_visible()]
     assert shown == ["Atlas", "Head", "Picture", "Compare"]
+    assert "17 positions" in tab.page.inner_text("header")
+    assert not any(one.is_visible() for one in tab.page.locator(".writes").all())
     tab.set(view="head")
     told = tab.page.inner_text(".panel")
     assert "patches apart" in told

@@ -288,6 +288,15 @@ def _watch(opened: Capture) -> list[Any]:
     def end(*_: Any) -> None:
         if opened in _open.get():
             opened.depth -= 1
+            if opened.depth == 0:
+                bypassed()
+
+    def bypassed() -> None:
+        """Name the modules that ran while their output projections did not."""
+        for module in opened.waiting:
+            path, name = attention.places[module].path, type(module).__name__
+            opened.unseen[path] = f"{name} does not run the output projection that it holds"
+        opened.waiting.clear()
 
     def passed(why: str, module: nn.Module, *_: Any) -> None:
         if opened in _open.get() and module not in opened.saw:

@@ -33,7 +33,8 @@ class PlacedAsked:
 
 def is_placed(source: str) -> bool:
     """Whether what was named is the file of a picture or a sound, by its ending."""
-    from headscope.placed import IMAGES, SOUNDS
+    from headscope.inputs.picture import IMAGES
+    from headscope.inputs.sound import SOUNDS
 
     return Path(source).suffix.lower() in IMAGES | SOUNDS and is_there(Path(source))
 

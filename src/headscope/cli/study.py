@@ -26,7 +26,7 @@ def study(
         typer.Argument(
             help="A file (.txt, .jsonl, .parquet; also .gz, .xz, .zst), a folder, a URL of either "
             "(s3://…), - for standard input, or a data set of the hub: hf:NAME, hf:NAME@CONFIG, "
-            "with :SPLIT behind."
+            "with :SPLIT behind. Or a folder of pictures or sounds, with a model that reads them."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the study; resumed if it is half done.")],
@@ -136,7 +136,6 @@ def study(
     from headscope.pairs import parse_rule
     from headscope.scope import load
     from headscope.study.folder import reads_tables
-    from headscope.study.modes import USUAL
 
     options = {
         "document": document,
@@ -149,7 +148,7 @@ def study(
         "special": ("kept", "left_out") if special == "both" else (special,),
         "rule": parse_rule(rule),
         "sweep": sweep,
-        "nulls": USUAL if null is None else tuple(one for one in null if one != "none"),
+        **({} if null is None else {"nulls": tuple(one for one in null if one != "none")}),
         "null_tokens": null_tokens,
         "group": group,
         "window": window,
@@ -204,8 +203,7 @@ def summary(study: "Study") -> Table:
     claims = told_claims(study.findings.to_pylist(), view)
     return claims_table(
         claims,
-        title=f"{escape(said.model.name)} on {escape(corpus.name)}: "
-        f"{corpus.documents:,} documents, {corpus.tokens:,} tokens{skipped}",
+        title=f"{escape(said.model.name)} on {escape(corpus.name)}: {corpus.in_words}{skipped}",
         caption=f"Told: {view}. All tables are in {escape(str(study.path))}",
     )
 

@@ -100,9 +100,18 @@ def _opened(
         names: list[str] | list[None] = models or [None]
         return [load(name, device=device) for name in names], None, sample_text()
     from headscope.study.folder import open_study
-    from headscope.viewer.studied import first_text, packed_study, scope_of, without_model
+    from headscope.viewer.studied import (
+        WITHOUT_INPUT,
+        first_text,
+        packed_study,
+        scope_of,
+        without_model,
+    )
 
     study, missing = open_study(folders[0]), ""
+    if study.manifest.corpus.kind != "text":
+        scopes = [load(name, device=device) for name in models]
+        return scopes, packed_study(study, WITHOUT_INPUT), sample_text()
     try:
         scopes = [scope_of(study, models[0] if models else None, device)]
     except HeadscopeError as error:

@@ -18,10 +18,10 @@ from headscope.corpus import printable
 from headscope.effects.sample import Reads, draw, units_of
 from headscope.effects.sums import ReplicateSums
 from headscope.effects.verb import Verb
-from headscope.errors import NoCorpus, OtherStudy
+from headscope.errors import CannotStudy, NoCorpus, OtherStudy
 from headscope.observed import ObservedModel
 from headscope.study.folder import Study, open_study
-from headscope.study.manifest import Addition
+from headscope.study.manifest import Addition, StudiedCorpus
 from headscope.study.progress import Progress, Quiet
 from headscope.study.run import CHUNK_BATCHES, study, weight_hash
 from headscope.study.writer import StudyFolder
@@ -47,6 +47,7 @@ class Adding:
         self.reads, self.progress = reads or Reads(), progress or Quiet()
         self.folder = StudyFolder(out)
         said = open_study(out).manifest.corpus if self.folder.finished else None
+        refuse_without_texts(scope, said)
         corpus = self.reads.corpus(source, said)
         self.sample = draw(corpus, self.reads.limit, self.reads.seed)
         if said is None:
@@ -149,6 +150,16 @@ def refuse_other_model(study: Study, scope: ObservedModel) -> None:
             + (" with these heads silenced." if silenced else ", or its weights have changed."),
             command="Name its model with --model, or another folder with --out.",
             python="Load its model, or name another folder.",
+        )
+
+
+def refuse_without_texts(scope: ObservedModel, said: StudiedCorpus | None) -> None:
+    """Raise where a model is loaded to see or hear, or a study is of pictures or sounds."""
+    _ = scope.tokenizer  # says so
+    if said is not None and said.kind != "text":
+        raise CannotStudy(
+            f"The study of '{said.name}' is of {said.kind}s, and what is added to a study needs "
+            "texts. Name the folder of a study of texts, or a new one."
         )
 
 

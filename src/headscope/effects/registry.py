@@ -6,6 +6,7 @@ from headscope.effects.structure import verb as structure
 from headscope.effects.verb import Verb
 from headscope.measures import registry
 from headscope.measures.base import Definition
+from headscope.study.placed.measures import DEFINITIONS as OF_PLACES
 
 VERBS: dict[str, Verb] = {
     verb.name: verb
@@ -22,6 +23,7 @@ VERBS: dict[str, Verb] = {
 
 DEFINITIONS: dict[str, Definition] = {
     **registry.DEFINITIONS,
+    **OF_PLACES,
     **{name: one for verb in VERBS.values() for name, one in verb.definitions.items()},
 }
-"""What every quantity means, of the measures and of the verbs, by its name."""
+"""What every quantity means, of all measures and of the verbs, by its name."""

@@ -19,6 +19,7 @@ from torch.nn.functional import interpolate
 from headscope.errors import CannotRead
 
 Pixels = NDArray[np.uint8]  # (height, width, 3)
+IMAGES = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"}  # endings of files
 FILTERS = {0: "nearest", 2: "bilinear", 3: "bicubic"}  # by Pillow's numbers
 LIKE_A_FILE = "a path, a PIL image, or an array (height, width, 3)"
 

@@ -6,7 +6,7 @@ that differ in one corner show where in them the patches stand.
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any, Literal, TypeAlias, cast
 
@@ -18,10 +18,10 @@ from transformers import PreTrainedModel
 from headscope.capture import HeadOutputs, capture
 from headscope.errors import CannotObserve, CannotRead
 from headscope.inputs.features import features_of, seconds_of, sound_settings
-from headscope.inputs.picture import Pixels, as_read, normalised
+from headscope.inputs.picture import Pixels, as_read, normalised, open_picture
 from headscope.inputs.positions import Bools, Floats, Positions, frames, patches
 from headscope.inputs.settings import Settings
-from headscope.inputs.sound import Wave, resampled
+from headscope.inputs.sound import Wave, open_sound, resampled
 from headscope.shapes import ModelShape, no_trace, shape_of_input
 
 SenseKind: TypeAlias = Literal["image", "sound"]
@@ -32,8 +32,12 @@ TAKES: dict[SenseKind, tuple[str, ...]] = {
 MOST_SPECIAL = 16  # [CLS], registers and the like beside the patches
 YOURSELF = (
     "Prepare the inputs yourself, with a label for each position: "
-    "scope.read({'pixel_values': tensor}, labels=[…])."
+    "scope.read({{'{takes}': tensor}}, labels=[…])."
 )
+LOAD = {
+    "image": "Load one that sees, such as a ViT, DINOv2 or CLIP.",
+    "sound": "Load one that hears, such as a Whisper, Wav2Vec2 or AST.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +51,15 @@ class Sense:
     grid: tuple[int, int] | None = None  # rows and columns of patches
     before: int = 0  # special positions before the patches
     total: int = 0  # positions of a picture
+    known: dict[torch.Size, int] = field(default_factory=dict)  # positions of sounds so long
+
+    def take(self, source: Any) -> tuple[dict[str, Tensor], Positions]:
+        """What the model is given for a picture or a sound, however it comes; its positions."""
+        if self.kind == "image":
+            given, positions, _ = self.see(open_picture(source))
+            return given, positions
+        given, positions, _ = self.hear(*open_sound(source))
+        return given, positions
 
     def see(self, pixels: Pixels) -> tuple[dict[str, Tensor], Positions, Pixels]:
         """What the model is given for a picture, its positions, and the picture as it is read."""
@@ -65,7 +78,9 @@ class Sense:
             middle = self.part.config.patch_size * float(self.settings["hop_seconds"]) / 2
             columns = np.arange(self.grid[1]) * step + middle
             return {self.takes: values}, patches(self.grid, self.before, self.total, columns), heard
-        total = positions_of(self.part, {self.takes: values})
+        if values.shape not in self.known:
+            self.known[values.shape] = positions_of(self.part, {self.takes: values})
+        total = self.known[values.shape]
         seconds = seconds_of(self.part, self.takes, self.settings, values.shape[-1], total)
         inside: Floats = seconds[seconds <= len(heard) / own]
         return {self.takes: values}, frames(inside, total), heard
@@ -95,8 +110,19 @@ def find_sense(
                 first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
                 said.append(f"{type(part).__name__}: {first.rstrip('.')}.")
     what = {"image": "pictures", "sound": "sounds"}[kind]
-    why = " ".join(said[:2]) or f"No part of {type(model).__name__} takes them."
-    raise CannotObserve(f"{name} cannot be read with {what}. {why}", python=YOURSELF)
+    if not said and not _takes(model, kind):
+        raise CannotObserve(
+            f"{name} reads no {what}: no part of {type(model).__name__} takes them. {LOAD[kind]}"
+        )
+    why = " ".join(said[:2]) or f"{type(model).__name__} takes them with a text beside them only."
+    yourself = YOURSELF.format(takes=TAKES[kind][0])
+    raise CannotObserve(f"{name} cannot be read with {what}. {why}", python=yourself)
+
+
+def _takes(model: PreTrainedModel, kind: SenseKind) -> bool:
+    """Whether any part of a model takes pictures or sounds, be it with a text."""
+    parts = [part for part in model.modules() if isinstance(part, PreTrainedModel)]
+    return any(name in signature(one.forward).parameters for one in parts for name in TAKES[kind])
 
 
 def _parts(model: PreTrainedModel, takes: str) -> Iterator[PreTrainedModel]:

@@ -14,6 +14,7 @@ from headscope.inputs.picture import Pixels
 
 Wave = NDArray[np.float32]  # (samples,), from -1 to 1
 
+SOUNDS = {".wav", ".wave", ".flac", ".ogg", ".oga", ".mp3", ".aiff", ".aif", ".m4a", ".opus"}
 ZEROS, ROLLOFF = 6, 0.99  # of the filter that resamples: zero crossings, and where it ends
 SHORTEST = 0.025  # seconds that a model hears at once, at the least
 QUIETEST = 80.0  # dB under the loudest, in a spectrogram

@@ -6,6 +6,7 @@ card. Charts are SVG inside the page; `headscope.markup` writes it.
 
 import shlex
 from collections import defaultdict
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -93,6 +94,39 @@ SECTIONS = (
     ),
 )
 
+# What a study of pictures or sounds has of it: no words, no sentences, no separators.
+OF_PLACES = (
+    (
+        "Attention",
+        ("focus",),
+        (),
+        "Attention is a budget of 100 % that each patch or frame spends on others. Where a line "
+        "is above its chance level, a layer looks there more than evenly: at what is near, or at "
+        "what stands nowhere, special positions or the silence that a model adds to a sound.",
+    ),
+    (
+        "Centralisation",
+        ("centralisation",),
+        ("centralisation",),
+        "The number of positions that share a layer's attention, counted so that even shares count "
+        "fully and tiny ones hardly. It falls when everything looks at the same few positions.",
+    ),
+    (
+        "Range",
+        ("range",),
+        ("range",),
+        "How far apart the two ends of a high pair stand: on the grid of patches, or in seconds. "
+        "The dashed line is the mean distance of all pairs of the same documents: above it a layer "
+        "joins what is far apart, below it what is near.",
+    ),
+    next(section for section in SECTIONS if section[0] == "Size"),
+)
+
+
+def _sections(said: Manifest) -> Sequence[tuple[str, tuple[str, ...], tuple[str, ...], str]]:
+    """The findings that a study of its kind can have."""
+    return SECTIONS if said.corpus.kind == "text" else OF_PLACES
+
 
 @reads_tables
 def study_page(study: Study) -> str:
@@ -108,7 +142,7 @@ def study_page(study: Study) -> str:
         _run(said),
         h("h2", None, "Findings"),
         findings(claims, view),
-        [_section(study, claims, *section) for section in SECTIONS],
+        [_section(study, claims, *section) for section in _sections(said)],
         [_added(study, section) for section in added.SECTIONS if section.has(study)],
         h("h2", None, "Every head"),
         _heads(study, view),
@@ -128,8 +162,7 @@ def _run(said: Manifest) -> Element:
     facts = {
         "model": f"{model.name}: {model.family}, {model.layers} layers × "
         f"{model.heads} heads × {model.head_size}",
-        "corpus": f"{corpus.name}: {corpus.documents:,} documents, {corpus.tokens:,} "
-        f"tokens, {corpus.skipped:,} skipped",
+        "corpus": f"{corpus.name}: {corpus.in_words}, {corpus.skipped:,} skipped",
         "high pairs": f"{chosen.rule}, {', '.join(chosen.readings)}; special tokens "
         + " and ".join(word.replace("_", " ") for word in chosen.special),
         "nulls": ", ".join(chosen.nulls) or "none run",
@@ -207,7 +240,7 @@ def _chart(study: Study, name: str) -> Element:
         drawn = svg(figures.as_svg(figures.FIGURES[name](study)), name)
     except CannotDraw as error:
         return h("p", None, str(error))
-    shown = [_definition(DEFINITIONS[quantity]) for quantity in figures.QUANTITIES[name]]
+    shown = [_definition(DEFINITIONS[one]) for one in figures.quantities(study, name)]
     table = study.table("heads")
     heads = set(zip(table["layer"].to_pylist(), table["head"].to_pylist(), strict=True))
     return h("figure", None, with_links(drawn, heads), h("figcaption", None, shown))
@@ -223,14 +256,14 @@ def _heads(study: Study, view: View) -> list[Element]:
     """A grid of labels, each leading to the head's card."""
     heads = study.table("heads").to_pylist()
     anchors = defaultdict(list)
-    for row in study.table("anchors").to_pylist():
+    for row in study.rows("anchors"):
         if row["kind"] == "word" and view.has(row):
             anchors[row["layer"], row["head"]].append(row)
     examples = defaultdict(list)
-    for row in study.table("examples").to_pylist():
+    for row in study.rows("examples"):
         if view.has(row):
             examples[row["layer"], row["head"]].append(row)
-    told = told_of_heads(study)
+    told, of_texts = told_of_heads(study), study.manifest.corpus.kind == "text"
     count = study.manifest.model.heads
     cells = [h("span", None), *(h("span", {"class": "at"}, head + 1) for head in range(count))]
     cards = []
@@ -244,7 +277,7 @@ def _heads(study: Study, view: View) -> list[Element]:
         said = "; ".join(row["labels"])
         link = {"class": f"cell k{number}", "href": f"#{card_name(at)}", "title": said}
         cells.append(h("a", link, first, h("small", None, f" +{len(others)}") if others else None))
-        cards.append(_card(row, anchors[at], examples[at], told.get(at, [])))
+        cards.append(_card(row, anchors[at], examples[at], told.get(at, []), of_texts))
     return [
         h(
             "p",
@@ -259,7 +292,9 @@ def _heads(study: Study, view: View) -> list[Element]:
     ]
 
 
-def _card(row: Row, anchors: list[Row], examples: list[Row], told: list[Row]) -> Element:
+def _card(
+    row: Row, anchors: list[Row], examples: list[Row], told: list[Row], of_texts: bool
+) -> Element:
     ranked = sorted(anchors, key=lambda a: a["rank"])[:5]
     words = [
         (", " if number else "", h("b", None, anchor["type"]), f" {anchor['share']:.0%}")
@@ -273,8 +308,10 @@ def _card(row: Row, anchors: list[Row], examples: list[Row], told: list[Row]) ->
         {"id": card_name((row["layer"], row["head"]))},
         h("ul", {"class": "labels"}, [_label(*said) for said in labels]),
         [_number(one) for one in told],
-        h("p", None, "Words at the ends of its high pairs: ", words or "none", "."),
-        h("ul", None, [_example(example) for example in examples]),
+        h("p", None, "Words at the ends of its high pairs: ", words or "none", ".")
+        if of_texts
+        else None,
+        h("ul", None, [_example(example) for example in examples]) if of_texts else None,
     )
     return h(
         "details", None, h("summary", None, where, h("b", None, ", ".join(row["labels"]))), inside
@@ -364,7 +401,7 @@ def _command(said: Manifest) -> str:
     usual = Parameters()
     if chosen.nulls and chosen.null_tokens != usual.null_tokens:
         words += ["--null-tokens", str(chosen.null_tokens)]
-    if chosen.texts != usual.texts:
+    if chosen.texts != usual.texts and corpus.kind == "text":
         words += ["--texts", str(chosen.texts)]
     if chosen.window:
         words += ["--window", str(chosen.window)]

@@ -5,16 +5,46 @@ a layer's number is that of all its high pairs, rows or texts together; but for 
 whose layers are the mean over heads.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from headscope.measures.base import Quantity, ratio
+from headscope.measures.base import Quantity, Sums, ratio
 from headscope.measures.registry import MEASURES
 from headscope.study.bootstrap import Values, interval, standard_error
 from headscope.study.sums import Key, Totals
 
 LEVELS = ("head", "layer", "model")
+
+
+class Computed(Protocol):
+    """What makes quantities of sums: a measure, whatever it observes."""
+
+    @property
+    def name(self) -> str:
+        """Of its table, too."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What its numbers depend on: "reading", "special", "rule"."""
+
+    @property
+    def compute(self) -> Callable[[Sums], dict[str, Quantity]]:
+        """Quantities from sums."""
+
+
+@dataclass(slots=True, eq=False)
+class OtherTotals(Totals):
+    """Sums of other measures than those of texts, by their names."""
+
+    measures: Mapping[str, Computed] = field(default_factory=dict)
+
+
+def measures_of(totals: Totals) -> Mapping[str, Computed]:
+    """The measures whose sums these are."""
+    return totals.measures if isinstance(totals, OtherTotals) else MEASURES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +70,7 @@ def quantities(totals: Totals, key: Key, level: str = "head") -> dict[str, Quant
         name: value.sum(axis=axes, keepdims=True) if axes else value
         for name, value in totals.sums[key].items()
     }
-    return MEASURES[key.measure].compute(sums)
+    return measures_of(totals)[key.measure].compute(sums)
 
 
 def _over_heads(quantities: dict[str, Quantity]) -> dict[str, Quantity]:

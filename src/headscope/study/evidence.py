@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from headscope.measures.base import Quantity, ratio
 from headscope.measures.registry import MEASURES
 from headscope.study.bootstrap import Values
-from headscope.study.estimates import quantities
+from headscope.study.estimates import measures_of, quantities
 from headscope.study.sums import Key, Totals, key_of
 from headscope.study.told import View
 
@@ -31,11 +31,18 @@ class Evidence:
     def key(self, measure: str) -> Key:
         """Where the sums of a measure are."""
         view = self.view
-        return key_of(MEASURES[measure], self.mode, view.reading, view.special, view.rule)
+        ways = {"reading": view.reading, "special": view.special, "rule": view.rule}
+        keys = measures_of(self.totals)[measure].keys
+        return Key(self.mode, measure, *(ways[way] if way in keys else "" for way in ways))
 
     def has(self, measure: str) -> bool:
         """Whether a measure was taken."""
-        return self.key(measure) in self.totals.sums
+        known = measure in measures_of(self.totals)
+        return known and self.key(measure) in self.totals.sums
+
+    def gives(self, measure: str, name: str) -> bool:
+        """Whether a measure was taken and has a quantity of that name."""
+        return self.has(measure) and name in quantities(self.totals, self.key(measure), "model")
 
     def quantity(self, measure: str, name: str, level: str) -> Quantity:
         """A quantity (replicates + 1, layers, heads)."""

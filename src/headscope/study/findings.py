@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headscope.study.claims import CLAIMS
+from headscope.study.claims import CLAIMS, Claim
 from headscope.study.evidence import Evidence, alone
 from headscope.study.modes import Mode
 from headscope.study.sums import Totals
@@ -39,7 +39,11 @@ COLUMNS = {
 
 
 def findings_table(
-    totals: Totals, modes: Sequence[Mode], views: Sequence[View], cannot: Mapping[str, str]
+    totals: Totals,
+    modes: Sequence[Mode],
+    views: Sequence[View],
+    cannot: Mapping[str, str],
+    claims: Sequence[Claim] = CLAIMS,
 ) -> pa.Table:
     """A row for each claim, mode and view: first the real thing, in the view that is told.
 
@@ -51,7 +55,8 @@ def findings_table(
             nulls: dict[Mode, Evidence] = {
                 n: Evidence(totals, n, view) for n in modes if n != "real"
             }
-            rows += _rows(Evidence(totals, mode, view), nulls, cannot, told=view == views[0])
+            own = Evidence(totals, mode, view)
+            rows += _rows(own, nulls, cannot, claims, told=view == views[0])
     return as_table(rows)
 
 
@@ -66,14 +71,19 @@ def as_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _rows(
-    evidence: Evidence, nulls: Mapping[Mode, Evidence], cannot: Mapping[str, str], *, told: bool
+    evidence: Evidence,
+    nulls: Mapping[Mode, Evidence],
+    cannot: Mapping[str, str],
+    claims: Sequence[Claim],
+    *,
+    told: bool,
 ) -> list[dict[str, Any]]:
     """Every claim in one mode and view. All are judged together, but attention is told once."""
     # Nulls are held against nothing themselves, and are run under the study's own rule only.
     run = evidence.mode == "real" and all(null.has("range") for null in nulls.values())
     tested = [
         examine(claim, evidence, nulls if run else None, cannot)
-        for claim in CLAIMS
+        for claim in claims
         if evidence.has(claim.measure)
     ]
     beside = _separators(evidence)
@@ -132,7 +142,7 @@ def _shape(claim: Stated, bent: Shape, beside: str) -> str | None:
 
 def _separators(evidence: Evidence) -> str:
     """Where separators take over attention, to be told beside where a curve turns."""
-    if not evidence.has("focus"):
+    if not evidence.gives("focus", "separators"):
         return ""
     curve = evidence.layers("focus", "separators")
     if not np.isfinite(curve[0]).all() or curve.shape[1] < 2:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headscope.errors import CannotStudy, HeadscopeError
 from headscope.output import check_out, write_out
@@ -79,6 +79,11 @@ class Study:
 
         model, entry = self.manifest.model, self.manifest.tables[name]
         return read_table(file, entry, (model.layer_numbers[-1], model.heads))
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table; none where a study of its kind has no such table."""
+        found: list[dict[str, Any]] = self.table(name).to_pylist() if name in self.tables else []
+        return found
 
     def __getattr__(self, name: str) -> ShownTable:
         if name.startswith("_") or name not in self.tables:
@@ -166,8 +171,8 @@ class Study:
         said = self.manifest
         corpus = said.corpus
         return (
-            f"<Study of {said.model.name} on {corpus.name}: {corpus.documents:,} documents, "
-            f"{corpus.tokens:,} tokens; tables {', '.join(self.tables)}>"
+            f"<Study of {said.model.name} on {corpus.name}: {corpus.in_words}; "
+            f"tables {', '.join(self.tables)}>"
         )
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headscope.measures.registry import MEASURES
 from headscope.study.bootstrap import Values
-from headscope.study.estimates import estimate, quantities
+from headscope.study.estimates import estimate, measures_of, quantities
 from headscope.study.evidence import CONTRAST, UNRESOLVED, Evidence
 from headscope.study.modes import null_of
 
@@ -76,6 +75,17 @@ def _repeats(name: str, quantity: str, least: float, what: str) -> LabelRule:
         lambda n: _beyond(n[quantity], n[f"{quantity}_chance"], n[f"{quantity}_null"]),
         f"{{{quantity}:.0%}} of its high pairs are {what} repeated "
         f"({{{quantity}_lift:.1f}} × chance)",
+    )
+
+
+def _near(unit: str) -> LabelRule:
+    """High pairs half as far apart as all pairs, or nearer: of patches, or of frames."""
+    name = f"{unit}_apart"
+    return LabelRule(
+        "short range",
+        lambda n: n[f"{name}_lift"] <= 0.5,
+        lambda n: 1 - n[f"{name}_lift"],
+        f"its high pairs are {{{name}:.2g}} {unit} apart ({{{name}_lift:.2f}} × chance)",
     )
 
 
@@ -144,6 +154,18 @@ RULES = (
         lambda n: 1 - n["mean_distance_lift"],
         "its high pairs are {mean_distance:.0f} tokens apart ({mean_distance_lift:.2f} × chance)",
     ),
+    # Of pictures and sounds; in a study of texts these numbers are not there.
+    _mass("special positions", "special_positions", 0.5, "special positions"),
+    _mass("own patch", "own_patch", 0.4, "the patch itself"),
+    _mass("touching patches", "touching_patches", 0.4, "the patches that touch it"),
+    _mass("own row", "own_row", 0.4, "the row of the patch"),
+    _mass("own column", "own_column", 0.4, "the column of the patch"),
+    _mass("silence added", "silence_added", 0.5, "the silence that the model adds"),
+    _mass("previous frame", "previous_frame", 0.4, "the frame before"),
+    _mass("own frame", "own_frame", 0.4, "the frame itself"),
+    _mass("next frame", "next_frame", 0.4, "the frame after"),
+    _near("patches"),
+    _near("seconds"),
 )  # fmt: skip
 NOTHING = Label("mixed", 0.0, "no single number stands out")
 NULLS = {  # what a number of a head has to exceed, where it was run
@@ -153,6 +175,20 @@ NULLS = {  # what a number of a head has to exceed, where it was run
     ),
     **dict.fromkeys(REPEATED, ("random", "permuted", "identity")),
     "word_share": ("random", "permuted"),
+    **dict.fromkeys(
+        (
+            "special_positions",
+            "own_patch",
+            "touching_patches",
+            "own_row",
+            "own_column",
+            "silence_added",
+            "previous_frame",
+            "own_frame",
+            "next_frame",
+        ),
+        ("random", "permuted"),
+    ),
 }
 
 
@@ -161,6 +197,7 @@ OF_PAIRS = (*REPEATED, "word_share")
 
 def labels_of(numbers: Numbers, anchor: str) -> list[Label]:
     """Every label of one head, the strongest first. A number that is not there fits no rule."""
+    numbers = defaultdict(lambda: np.nan, numbers)
     stands_out = not (numbers["contrast"] < CONTRAST or numbers["unresolved"] > UNRESOLVED)
     found = [
         Label(
@@ -182,7 +219,7 @@ def anchor_label(word: str) -> str:
 def head_numbers(evidence: Evidence) -> dict[str, Values]:
     """Every number of every head, by name: (layers, heads)."""
     found: dict[str, Values] = {}
-    for measure in MEASURES:
+    for measure in measures_of(evidence.totals):
         if not evidence.has(measure):
             continue
         for name, quantity in quantities(evidence.totals, evidence.key(measure)).items():
@@ -207,8 +244,7 @@ def head_labels(
     found = {}
     for layer, head in np.ndindex(numbers["contrast"].shape):
         place = (layer + 1, head + 1)
-        own: dict[str, float] = defaultdict(lambda: np.nan)
-        own |= {name: float(value[layer, head]) for name, value in numbers.items()}
+        own = {name: float(value[layer, head]) for name, value in numbers.items()}
         anchor = leading.get(place, {"type": "", "share": np.nan, "lift": np.nan})
         own["anchor"], own["anchor_lift"] = anchor["share"], anchor["lift"]
         found[place] = labels_of(own, anchor["type"])

@@ -68,6 +68,21 @@ class StudiedCorpus:
     windows: Count
     tokens: Count
     skipped: Count
+    kind: Annotated[str, Like("text|image|sound", "text, image or sound")] = field(
+        default_factory=lambda: "text"
+    )
+    """What a document is; of a picture or a sound, tokens are patches or frames."""
+
+    @property
+    def in_words(self) -> str:
+        """ "40 documents, 5,120 tokens", or "40 pictures, 7,880 positions"."""
+        what, parts = {
+            "text": ("document", "tokens"),
+            "image": ("picture", "positions"),
+            "sound": ("sound", "positions"),
+        }[self.kind]
+        several = "s" if self.kind == "text" or self.documents != 1 else ""
+        return f"{self.documents:,} {what}{several}, {self.tokens:,} {parts}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,13 @@ def units_of(kept: Kept, tokenizer: Any, window: int | None, language: str) -> l
 
 def other_model(scope: ObservedModel, mode: Mode, seed: int) -> ObservedModel:
     """The same architecture with other weights: random ones, or its own in random order."""
+    other = other_weights(scope.model, mode, seed)
+    return ObservedModel(load_model(other, scope.tokenizer), scope.silenced)
+
+
+def other_weights(model: Any, mode: Mode, seed: int) -> Any:
+    """A model like another, with random weights or its own in random order."""
     name, _, number = mode.partition("-")
-    model = scope.model
     with torch.random.fork_rng():
         torch.manual_seed(seed + int(number or 1) - 1)
         if name == "random":
@@ -62,7 +67,7 @@ def other_model(scope: ObservedModel, mode: Mode, seed: int) -> ObservedModel:
         else:
             other = copy.deepcopy(model)
             _permute(other)
-    return ObservedModel(load_model(other, scope.tokenizer), scope.silenced)
+    return other.eval()
 
 
 def _permute(model: Any) -> None:

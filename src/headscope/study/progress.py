@@ -5,19 +5,56 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from headscope.corpus import PACKED, Corpus, Skipped
+from headscope.corpus import PACKED, Skipped
 from headscope.terminal import say, say_json
-from headscope.units import Unit
+
+
+class Source(Protocol):
+    """What a study reads."""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+
+    @property
+    def source(self) -> Any:
+        """A path, or a list of documents."""
+
+    @property
+    def files(self) -> str | None:
+        """Which files of a folder."""
+
+    @property
+    def documents(self) -> int | None:
+        """How many there are, where that is known."""
+
+
+class Done(Protocol):
+    """What was read at once: a window of a text, or a whole picture or sound."""
+
+    @property
+    def window(self) -> int:
+        """Its number in the part of the document."""
+
+    @property
+    def part(self) -> int:
+        """Of a document too long to be read at once."""
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+
+    def __len__(self) -> int: ...
 
 
 class Progress(Protocol):
     """What a study tells about itself while it runs."""
 
-    def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
+    def start(self, corpus: Source, documents: int, tokens: int) -> None:
         """Say what is studied, and how much of it was done before."""
         ...
 
-    def advance(self, units: Sequence[Unit]) -> None:
+    def advance(self, units: Sequence[Done]) -> None:
         """Say that some units are done."""
         ...
 
@@ -37,10 +74,10 @@ class Progress(Protocol):
 class Quiet:
     """Says nothing."""
 
-    def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
+    def start(self, corpus: Source, documents: int, tokens: int) -> None:
         """Do nothing."""
 
-    def advance(self, units: Sequence[Unit]) -> None:
+    def advance(self, units: Sequence[Done]) -> None:
         """Do nothing."""
 
     def skipped(self, what: Skipped) -> None:
@@ -61,13 +98,13 @@ class JsonLines(Quiet):
 
     every = 1.0
 
-    def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
+    def start(self, corpus: Source, documents: int, tokens: int) -> None:
         """Remember where the run begins."""
         self.share = Share(corpus, documents)
         self.tokens, self.first, self.begun = tokens, tokens, time.monotonic()
         self.said = self.begun
 
-    def advance(self, units: Sequence[Unit]) -> None:
+    def advance(self, units: Sequence[Done]) -> None:
         """Count, and speak when it is time."""
         self.tokens += sum(len(unit) for unit in units)
         self.share.add(units)
@@ -136,7 +173,7 @@ class Bar(JsonLines):
 
     every = 0.2
 
-    def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
+    def start(self, corpus: Source, documents: int, tokens: int) -> None:
         """Draw the bar."""
         super().start(corpus, documents, tokens)
         from rich import progress as bars
@@ -177,13 +214,13 @@ class Bar(JsonLines):
 class Share:
     """How much of a corpus is done, by bytes of plain files or by documents of a sized source."""
 
-    def __init__(self, corpus: Corpus, documents: int):
+    def __init__(self, corpus: Source, documents: int):
         self.documents = documents
         self.done = 0.0
         self.by_document = corpus.documents is not None
         self.total = self._total(corpus)
 
-    def add(self, units: Sequence[Unit]) -> None:
+    def add(self, units: Sequence[Done]) -> None:
         """Count some units."""
         for unit in units:
             first = unit.window == unit.part == 0
@@ -201,7 +238,7 @@ class Share:
             return None
         return max(self.total - self.done, 0.0) / self.done * seconds
 
-    def _total(self, corpus: Corpus) -> float | None:
+    def _total(self, corpus: Source) -> float | None:
         source: Any = corpus.source
         if corpus.documents is not None:
             return float(corpus.documents) - self.documents

@@ -81,7 +81,7 @@ def result_tables(
     nulls = [Evidence(totals, mode, told) for mode in modes if mode != "real"]
     made = head_labels(evidence, nulls, tables["anchors"])
     tables["examples"] = _rows(chosen(examples, made), EXAMPLE_COLUMNS)
-    tables["heads"] = _heads_table(evidence, made)
+    tables["heads"] = heads_table(evidence, made)
     return tables
 
 
@@ -91,7 +91,7 @@ def _rows(rows: Sequence[dict[str, Any]], columns: dict[str, pa.DataType]) -> pa
     )
 
 
-def _heads_table(evidence: Evidence, made: dict[tuple[int, int], list[Label]]) -> pa.Table:
+def heads_table(evidence: Evidence, made: dict[tuple[int, int], list[Label]]) -> pa.Table:
     """One row for each head: its labels, the strongest first, and the value of every quantity."""
     places = sorted(made)
     columns = {

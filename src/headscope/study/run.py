@@ -372,19 +372,7 @@ class _Run:
 
     def _refuse_other(self, other: dict[str, Any]) -> None:
         """Raise where the folder holds another study than the one asked for."""
-        changed = [
-            f"{part} {name}: {other[part].get(name)} there, {value} now"
-            for part in ("model", "corpus", "parameters")
-            for name, value in self.about[part].items()
-            if other[part].get(name) != value
-        ]
-        if self.about["silenced"] != other["silenced"]:
-            changed.append("silenced heads")
-        if changed:
-            raise OtherStudy(
-                f"'{self.folder.path}' holds another study ({'; '.join(changed)}).",
-                **INSTEAD,
-            )
+        refuse_other(self.about, other, self.folder.path)
 
     def _check(self, chunk: Chunk, number: int) -> None:
         """Raise where a chunk cannot be gone on with: the first is not the one that comes next."""
@@ -461,6 +449,20 @@ class _Run:
         )
         self.folder.finish(tables, manifest)
         return open_study(self.folder.path)
+
+
+def refuse_other(about: dict[str, Any], other: dict[str, Any], path: Path) -> None:
+    """Raise where a folder holds another study than one that says this about itself."""
+    changed = [
+        f"{part} {name}: {other[part].get(name)} there, {value} now"
+        for part in ("model", "corpus", "parameters")
+        for name, value in about[part].items()
+        if other[part].get(name) != value
+    ]
+    if about["silenced"] != other["silenced"]:
+        changed.append("silenced heads")
+    if changed:
+        raise OtherStudy(f"'{path}' holds another study ({'; '.join(changed)}).", **INSTEAD)
 
 
 def _name_of(chunk: Chunk) -> str:

@@ -41,6 +41,12 @@ EXAMPLE = (
     "second_position",
 )
 
+WITHOUT_INPUT = (
+    "This is what the study alone holds: the label and the measures of every head. To look at "
+    "heads on a picture or a sound, read one and save or show both: study.save('page.html', "
+    "scope.read('photo.jpg'))."
+)
+
 Row = dict[str, Any]
 
 
@@ -122,6 +128,8 @@ def reading_beside(study: "Study", reading: "Reading | None") -> "tuple[Reading 
     if reading is not None:
         _check_same(study, reading.scope)
         return reading, ""
+    if study.manifest.corpus.kind != "text":
+        return None, WITHOUT_INPUT
     try:
         return scope_of(study).read(first_text(study)), ""
     except HeadscopeError as error:
@@ -227,10 +235,10 @@ def _meaning(name: str) -> Row:
 def _cards(study: "Study", told: View) -> list[Row]:
     """A card for each head, layer after layer."""
     words, pairs = defaultdict(list), defaultdict(list)
-    for row in study.table("anchors").to_pylist():
+    for row in study.rows("anchors"):
         if row["kind"] == "word" and row["rank"] <= ANCHORS and told.has(row):
             words[row["layer"], row["head"]].append([row["type"], _short(row["share"])])
-    for row in study.table("examples").to_pylist():
+    for row in study.rows("examples"):
         if told.has(row):
             example = {name: row[name] for name in EXAMPLE} | {"shows": row.get("shows")}
             example["similarity"] = _short(row["similarity"])

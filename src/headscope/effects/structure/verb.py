@@ -16,7 +16,7 @@ import numpy as np
 
 from headscope.corpus import Document as Text
 from headscope.corpus import printable
-from headscope.effects.adding import described, refuse_other_model
+from headscope.effects.adding import described, refuse_other_model, refuse_without_texts
 from headscope.effects.sample import Sample
 from headscope.effects.structure.best import Chosen, Judged, Offsets
 from headscope.effects.structure.formats import read_gold
@@ -114,8 +114,10 @@ def add_structure(
     """
     begun, told = time.monotonic(), progress or Quiet()
     folder = StudyFolder(out)
-    if folder.finished:
-        refuse_other_model(open_study(out), scope)
+    said = open_study(out) if folder.finished else None
+    refuse_without_texts(scope, None if said is None else said.manifest.corpus)
+    if said is not None:
+        refuse_other_model(said, scope)
     drawn = draw(gold, limit, seed)
     if not folder.finished:
         texts = [one.text for half in (0, 1) for one in drawn.half(half)]

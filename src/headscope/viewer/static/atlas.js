@@ -478,7 +478,8 @@ export class Atlas {
     for (const part of [this.ofHead.element, this.matrix.element, this.facts, element, this.look])
       part.hidden = !reading;
     if (!reading) return;
-    this.writes.show();
+    element.hidden = Boolean(reading.header.place); // a model's words are of texts
+    if (!element.hidden) this.writes.show();
     const [kind, asked] = [state.values.reading, state.address()];
     const matrix = await this.session.matrix(reading, state.layer, state.head, kind);
     const picture = await this.session.picture(reading, state.layer, state.head, kind, matrix, false);
@@ -517,6 +518,7 @@ export class Atlas {
       h("h2", {}, "Five of its pairs"),
       examplePairs(card, this.session.texts.wayTo(state.layer, state.head)),
     );
+    this.examples.hidden = card.examples.length === 0; // of pictures and sounds none are kept
     this.numbers.open ||= Boolean(study.missing);
     this.numbers.replaceChildren(
       h("summary", {}, `All its measures over ${study.corpus.name}`),

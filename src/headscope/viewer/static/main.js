@@ -161,7 +161,8 @@ function bar(session, { entry, help, views, fail }) {
       const sentences = new Set(tokens.sentence.filter((number) => number >= 0)).size;
       const { windows } = reading.header;
       const parts = windows > 1 ? `, ${windows} windows` : "";
-      about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} tokens`;
+      const what = place ? "positions" : "tokens";
+      about.textContent = `${model.name} · ${tokens.id.length.toLocaleString("en")} ${what}`;
       const study = session.study ? ` ${whichText(session)} Study: ${aboutStudy(session.study)}.` : "";
       about.title = place
         ? ""

@@ -195,7 +195,7 @@ export class Panel {
       ...cardNumbers(study, study.cards.indexOf(card)),
       h(
         "details",
-        { open: true },
+        { open: true, hidden: card.examples.length === 0 },
         h("summary", {}, "Five of its pairs"),
         examplePairs(card, this.session.texts.wayTo(state.layer, state.head)),
       ),
@@ -261,9 +261,10 @@ export class Panel {
     const named = (/** @type {number} */ p) =>
       h("bdi", {}, nameToken(tokens, p, this.session.state.values.unit));
     if (i === j) {
+      const what = this.session.current.header.place ? "position" : "token";
       this.readout.replaceChildren(
         h("b", { class: "line" }, named(a)),
-        line(`token ${a}, in ${found.takingPart[i]} high pairs, C = ${number(value)} with itself`),
+        line(`${what} ${a}, in ${found.takingPart[i]} high pairs, C = ${number(value)} with itself`),
         nearest(this.shown, i, this.session.state.values.unit),
       );
       return;

@@ -1,0 +1,1 @@
+"""Studies of pictures or sounds: each file is a document, each patch or frame a position."""
