@@ -19,6 +19,7 @@ from headscope.measures.base import ObservedPairs, Values, on_grid
 from headscope.measures.focus import SINK
 from headscope.observed import ObservedModel
 from headscope.pairs import PairStatistics, Quantile, TokenBatch, plain_tokens, start_for_settings
+from headscope.pairs.statistics import joined
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vector_statistics import Members, start_vector_statistics
 from headscope.study.parameters import Parameters
@@ -164,7 +165,8 @@ class _Pass:
         }
         nothing = np.zeros((1, len(layers), layers[0].mean.shape[1]))
         seed = self.parameters.seed
-        return ObservedPairs((), self.placed.batch, layers, 0, vectors, nothing, seed)
+        every = joined(layers, lambda parts: np.stack(parts, 1))
+        return ObservedPairs((), self.placed.batch, every, 0, vectors, nothing, seed)
 
     def _range(self, layers: Sequence[PairStatistics]) -> dict[str, Values]:
         """Σ of the distances of high pairs, which are the first of the most similar ones."""
