@@ -25,7 +25,7 @@ from headscope.capture import capture
 from headscope.pairs import TokenBatch, plain_tokens, quantile
 from headscope.pairs.cuda import backend as cuda
 from headscope.pairs.cuda import launches
-from headscope.study.passes import TOGETHER
+from headscope.study.on_device import TOGETHER
 
 DEVICE, CLASSES = "cuda", 8
 PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sheet
@@ -80,27 +80,27 @@ class Together:
     """Computes them for several layers at once, as a study does, and leaves them on the device."""
 
     def __init__(self, batch, classes):
-        self.batch, self.classes, self.layers, self.found = batch, classes, [], []
+        self.batch, self.classes = batch, classes
+        self.layers, self.attention, self.found = [], [], []
 
     def see(self, outputs):
         scores = Scores(outputs.scaling)
         attention = (outputs.q, outputs.k, self.batch, self.classes, CLASSES, scores)
-        pending = attention_cuda.start(*attention, normaliser=outputs.normaliser)
-        self.found.append(pending.on_device())
+        self.attention.append(attention_cuda.start(*attention, normaliser=outputs.normaliser))
         self.layers.append(outputs.z)
-        if (len(self.layers) + 1) * 4 * outputs.z.numel() > TOGETHER:
+        if (len(self.layers) + 1) * outputs.z.nbytes > TOGETHER:
             self.launch()
 
     def launch(self):
         names, z = [str(n) for n in range(len(self.layers))], torch.cat(self.layers)
-        options = {"reading": "raw", "special": "kept", "layers": names}
+        options = {"reading": "raw", "settings": ("kept",), "layers": names}
         self.found.append(cuda.start_layers(z, self.batch, (quantile(0.01),), **options))
         self.layers = []
 
     def finish(self):
         if self.layers:
             self.launch()
-        for pending in self.found:
+        for pending in [attention_cuda.left_on_device(self.attention), *self.found]:
             pending()
 
 

@@ -173,15 +173,14 @@ def on_the_host(scope, units):
     """What the host does for a batch, of the text alone."""
     batch = TokenBatch([unit.marks for unit in units], [anchor.types_of(u, 0) for u in units])
     device = scope.model.device
-    tokens = TokenTensors(batch, device)
+    tokens, settings = TokenTensors(batch, device), ("kept", "left_out")
     steps = {
         "types": lambda: [anchor.types_of(unit, 0) for unit in units],
         "couples": lambda: [repetition.couples(unit, 0) for unit in units],
         "chance of focus": lambda: [focus.focus_chance(u.tokens, causal=False) for u in units],
         "places of words": lambda: [word_places(unit, 30522) for unit in units],
         "tokens on the device": lambda: TokenTensors(batch, device),
-        "what kernels read of them": lambda: TextTensors(tokens, "left_out", 64),
-        "and for five layers": lambda: TextTensors(tokens, "left_out", 64).times(5),
+        "what kernels read of them": lambda: TextTensors(tokens, settings, 64, 12),
     }
     for name, step in steps.items():
         step()

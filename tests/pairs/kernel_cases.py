@@ -23,8 +23,7 @@ from headscope.errors import NotFiniteError
 from headscope.pairs import nearest, pair_statistics, peak, quantile, sigma
 from headscope.pairs.cuda import backend as cuda
 from headscope.pairs.cuda.eigenvalues import eigenvalues
-from headscope.pairs.cuda.tokens import each_of
-from headscope.pairs.statistics import joined
+from headscope.pairs.statistics import each_of, joined
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter works out the branches that a mask throws away, too.
@@ -85,17 +84,21 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**60])  # as it is, and done again on the host
-def test_layers_together_are_as_one_by_one(scale):
+@pytest.mark.parametrize("reading", ["raw", "centred"])
+def test_layers_and_settings_together_are_as_one_by_one(scale, reading):
     rng = np.random.default_rng(7)
     batch = typed([some_tokens(rng, n) for n in (30, 18)])
-    z = whole_numbers(rng, (4, 1, 30, 8)) * scale
-    options = {"reading": "raw", "special": "left_out"}
-    together = cuda.start_layers(z, batch, [quantile(0.05)], layers=["1", "2"], **options)()
+    z, settings = whole_numbers(rng, (4, 2, 30, 8)) * scale, ("kept", "left_out")
+    options = {"reading": reading, "layers": ["1", "2"], "settings": settings}
+    together = cuda.start_layers(z, batch, [quantile(0.05)], **options)()
     for n, own in enumerate(z.split(2)):
-        alone = pair_statistics(own, batch, [quantile(0.05)], backend="cuda", **options)
-        layer = joined([together], lambda found, n=n: to_host(found[0][:, n]))
-        there = each_of(together.chance, to_host)
-        assert_same_bits(alone, replace(layer, chance=there))
+        for m, special in enumerate(settings):
+            texts = slice(2 * m, 2 * m + 2)
+            options = {"reading": reading, "special": special}
+            alone = pair_statistics(own, batch, [quantile(0.05)], backend="cuda", **options)
+            one = joined([together], lambda found, t=texts, n=n: to_host(found[0][t, n]))
+            there = each_of(together.chance, lambda found, t=texts: to_host(found[t]))
+            assert_same_bits(alone, replace(one, chance=there, special=special))
 
 
 def test_short_texts_need_nothing_done_again(monkeypatch):

@@ -17,7 +17,7 @@ import headscope as hs
 from headscope.compute.arrays import to_host
 from headscope.corpus import Document
 from headscope.pairs import peak, quantile
-from headscope.study import passes
+from headscope.study import on_device
 from headscope.study.modes import SimilarityKind
 from headscope.study.observe import Observer
 from headscope.study.sums import Chunked, Totals
@@ -61,7 +61,7 @@ def chunk_of(scope, units, rules, there):
 
 
 def test_a_device_adds_up_what_the_host_does(scope, monkeypatch):
-    monkeypatch.setattr(passes, "MOST_HEADS", 8)  # two layers at once, and then the third
+    monkeypatch.setattr(on_device, "MOST_HEADS", 16)  # two layers at once, and then the third
     rules = [quantile(0.05), peak(0.5)]
     units = [
         unit

@@ -21,7 +21,7 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 from headscope.pairs.tokens import AROUND
@@ -65,7 +65,7 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
             found[f"{kind}_surroundings{name}"] = real(around[..., those]).mean(-1)
             found[f"{kind}_uniqueness_in_layer{name}"] = weight * (1 / _fellows(leader)).mean(0)
             found[f"{kind}_uniqueness_in_model{name}"] = weight * (1 / everyone).mean(0)
-    return {name: on_grid(value) for name, value in found.items()}
+    return all_on_grid(found)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

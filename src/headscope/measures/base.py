@@ -6,15 +6,16 @@ that runs where the statistics are (`compute.arrays`): on the host or on a devic
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from headscope.attention.statistics import AttentionStatistics
-from headscope.compute.arrays import Array, library, real
-from headscope.pairs import HighPairs, PairStatistics, TokenBatch
+from headscope.compute.arrays import Array, library, on_device, real, stack
+from headscope.pairs import HighPairs, PairStatistics, Special, TokenBatch
+from headscope.pairs.statistics import of_texts
 from headscope.units import Unit
 
 Values: TypeAlias = npt.NDArray[np.float64]
@@ -73,6 +74,28 @@ class ObservedPairs:
     detection: Array  # of `measures.repetition.detection`: (texts, layers, heads)
     seed: int
     clustered: Array | None = None  # high pairs in clusters, for peak rules (see noise.py)
+    settings: tuple[Special, ...] | None = None  # of special tokens, where texts came under several
+    _known: dict[tuple[str, str], Array] = field(default_factory=dict)
+
+    def apart(self) -> "list[ObservedPairs]":
+        """The same for each setting of special tokens, if texts came under several."""
+        if self.settings is None:
+            return [self]
+        found, number = [], len(self.batch)
+        for place, special in enumerate(self.settings):
+            own = slice(place * number, (place + 1) * number)
+            found.append(
+                replace(
+                    self,
+                    statistics=of_texts(self.statistics, own, special),
+                    vectors={name: value[own] for name, value in self.vectors.items()},
+                    detection=self.detection[own],
+                    clustered=None if self.clustered is None else self.clustered[own],
+                    settings=None,
+                    _known={},
+                )
+            )
+        return found
 
     @property
     def high_pairs(self) -> HighPairs:
@@ -85,7 +108,7 @@ class ObservedPairs:
 
     def high(self, name: str) -> Array:
         """One field over high pairs: (texts, layers, heads, …)."""
-        return real(getattr(self.high_pairs, name))
+        return self._once("high", name, lambda: real(getattr(self.high_pairs, name)))
 
     def anchors(self, name: str) -> Array:
         """One field of the anchors of high pairs: (texts, layers, heads, kinds)."""
@@ -93,13 +116,20 @@ class ObservedPairs:
 
     def chance(self, name: str) -> Array:
         """One field of the text alone: (texts, 1, 1, …)."""
-        return real(getattr(self.statistics.chance, name))[:, None, None]
+        everything = self.statistics.chance
+        return self._once("chance", name, lambda: real(getattr(everything, name))[:, None, None])
 
     def expected(self, name: str) -> Array:
         """As many pairs as are high, drawn from all pairs of the text: how many are such."""
         count, found = self.high("count"), self.chance(name)
         trailing = (...,) + (None,) * (found.ndim - count.ndim)
-        return on_grid(ratio(count[trailing] * found, self.chance("count")[trailing], 0.0))
+        return ratio(count[trailing] * found, self.chance("count")[trailing], 0.0)
+
+    def _once(self, kind: str, name: str, make: Callable[[], Array]) -> Array:
+        """What is made the first time that it is asked for."""
+        if (kind, name) not in self._known:
+            self._known[kind, name] = make()
+        return self._known[kind, name]
 
 
 Observed = TypeVar("Observed", ObservedAttention, ObservedPairs)
@@ -128,6 +158,27 @@ AnyMeasure: TypeAlias = Measure[ObservedAttention] | Measure[ObservedPairs]
 def on_grid(values: Array) -> Array:
     """Round to the grid on which sums are exact, whatever their order."""
     return library(values).round(values * GRID) / GRID
+
+
+def all_on_grid(contributions: dict[str, Array]) -> dict[str, Array]:
+    """Round every one of some contributions; on a device, those of one shape together."""
+    found: dict[str, Array] = {}
+    for names in of_one_shape(contributions):
+        first = contributions[names[0]]
+        if on_device(first):
+            rounded = on_grid(stack([contributions[name] for name in names], 0))
+            found |= dict(zip(names, rounded, strict=True))
+        else:
+            found |= {name: on_grid(contributions[name]) for name in names}
+    return {name: found[name] for name in contributions}
+
+
+def of_one_shape(arrays: Mapping[str, Array]) -> list[list[str]]:
+    """The names of arrays that can be stacked."""
+    found: dict[tuple[int, ...], list[str]] = {}
+    for name, value in arrays.items():
+        found.setdefault(tuple(value.shape), []).append(name)
+    return list(found.values())
 
 
 def ratio(above: Array, below: Array, empty: float = np.nan) -> Values:

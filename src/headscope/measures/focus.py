@@ -18,7 +18,7 @@ from headscope.measures.base import (
     Quantity,
     Sums,
     Values,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 from headscope.text import TokenClass, Tokens
@@ -69,7 +69,7 @@ def update(observed: ObservedAttention) -> dict[str, Array]:
     for name, value, level in zip(NAMES, targets, by_text[len(even) :], strict=True):
         sums[name] = value
         sums[f"{name}_chance"] = like + level
-    return {name: on_grid(value) for name, value in sums.items()}
+    return all_on_grid(sums)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

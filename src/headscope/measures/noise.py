@@ -16,7 +16,7 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 from headscope.pairs.tokens import UNRELATED_DISTANCE
@@ -53,15 +53,16 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
         observed.high("count"),
         0.0 * observed.high("count"),
     )
-    return {
+    found = {
         "high": count,
         "unrelated": observed.high("unrelated"),
         "unrelated_chance": observed.expected("unrelated"),
-        "snr": on_grid(where(known, snr, 0.0)),
+        "snr": where(known, snr, 0.0),
         "snr_texts": real(known),
         "scattered": none if clustered is None else count - clustered,
         "scattered_high": none if clustered is None else count,
     }
+    return all_on_grid(found)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

@@ -15,6 +15,7 @@ from headscope.measures.base import (
     Quantity,
     Sums,
     Values,
+    all_on_grid,
     on_grid,
     ratio,
 )
@@ -42,7 +43,7 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
     sums["by_distance"] = high
     usual = count.mean((1, 2), keepdims=True)
     sums["by_distance_chance"] = usual[..., None] * ratio(everything, pairs[..., None], 0.0)
-    return {name: on_grid(value) for name, value in sums.items()}
+    return all_on_grid(sums)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

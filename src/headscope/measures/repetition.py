@@ -19,7 +19,7 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 from headscope.units import Unit
@@ -90,11 +90,18 @@ def detection(vectors: Tensor, places: Tensor) -> Tensor:
     places: of `couples` (texts, 4, couples), where the vectors are.
     """
     if vectors.is_cuda:
-        wins = _wins_on_device(vectors, places)
+        from headscope.pairs.cuda.head_vectors import wins_of_repeated
+
+        wins = wins_of_repeated(vectors, places)
     else:
         wins = torch.zeros(vectors.shape[:2], dtype=torch.float64)
         _wins(vectors.contiguous().numpy(), places.numpy(), wins.numpy())
-    none = places.amin((1, 2))[:, None] < 0  # (texts, 1)
+    return shares(wins, places)
+
+
+def shares(wins: Tensor, places: Tensor) -> Tensor:
+    """Of couples won (texts, …, heads) the share; NaN for a text that has none."""
+    none = places.amin((1, 2)).view(-1, *[1] * (wins.ndim - 1)) < 0  # (texts, …, 1)
     return torch.where(none, torch.nan, wins / COUPLES)
 
 
@@ -115,18 +122,6 @@ def _wins(vectors: Any, places: Any, wins: Any) -> None:
                 wins[b, h] += 1.0 if repeated > other else 0.5 if repeated == other else 0.0
 
 
-def _wins_on_device(vectors: Tensor, places: Tensor) -> Tensor:
-    """The same, (texts, heads), where the vectors are on a device."""
-    index = places.clamp(min=0)[:, None, :, :, None]  # (texts, 1, 4, couples, 1)
-    size = (*vectors.shape[:2], 4, COUPLES, vectors.shape[-1])
-    ends = vectors[:, :, None].expand(-1, -1, 4, -1, -1).gather(3, index.expand(size))
-    repeated, other = (
-        (ends[:, :, 0] * ends[:, :, 1]).sum(-1),
-        (ends[:, :, 2] * ends[:, :, 3]).sum(-1),
-    )
-    return ((repeated > other).double() + (repeated == other).double() / 2).sum(-1)
-
-
 def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     detection = observed.detection
@@ -140,16 +135,17 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
             (f"{own}_chance", chance[..., number]),
         )
     }
-    return {
+    found = {
         "high": observed.high("count"),
         **by_class,
         "same_token": observed.high("same_token"),
         "same_token_chance": observed.expected("same_token"),
         "same_word": observed.high("same_word"),
         "same_word_chance": observed.expected("same_word"),
-        "detection": on_grid(library(detection).where(known, detection, 0.0)),
+        "detection": library(detection).where(known, detection, 0.0),
         "detection_texts": real(known),
     }
+    return all_on_grid(found)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

@@ -11,7 +11,7 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 from headscope.pairs.rules import Quantile
@@ -22,14 +22,15 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     count = observed.high("count")
     sized = isinstance(observed.high_pairs.rule, Quantile)
-    return {
+    found = {
         "high": count,
         # The pair that stands at the threshold, or makes it, is not counted.
         "unresolved": (observed.high("unresolved") - 1).clip(min=0),
         "sized": count * sized,
         "large": observed.high("large"),
-        "large_chance": on_grid(ratio(count * count * sized, observed.chance("count"), 0.0)),
+        "large_chance": ratio(count * count * sized, observed.chance("count"), 0.0),
     }
+    return all_on_grid(found)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

@@ -8,19 +8,20 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 
 
 def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
-    return {
+    found = {
         "high": observed.high("count"),
         "same": observed.high("same_sentence"),
         "same_chance": observed.expected("same_sentence"),
-        "same_matched": on_grid(observed.high("same_sentence_expected")),
+        "same_matched": observed.high("same_sentence_expected"),
     }
+    return all_on_grid(found)
 
 
 def compute(sums: Sums) -> dict[str, Quantity]:

@@ -12,7 +12,7 @@ from headscope.measures.base import (
     ObservedPairs,
     Quantity,
     Sums,
-    on_grid,
+    all_on_grid,
     ratio,
 )
 
@@ -32,8 +32,12 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
         "norm": observed.vectors["norm"],
         "similarity": mean,
         "similarity_std": std,
-        "contrast": on_grid(ratio(std, sqrt(mean**2 + variance), 0.0)),
-        **{name: on_grid(observed.vectors[name]) for name in WITHOUT_UNIT},
+        **all_on_grid(
+            {
+                "contrast": ratio(std, sqrt(mean**2 + variance), 0.0),
+                **{name: observed.vectors[name] for name in WITHOUT_UNIT},
+            }
+        ),
     }
 
 

@@ -148,15 +148,13 @@ def start_on_device(
     *,
     reading: SimilarityReading,
     layers: Sequence[str],
-) -> list[Callable[[], PairStatistics]]:
+) -> Callable[[], PairStatistics]:
     """The same on a device for several layers in one launch; the statistics stay there.
 
     z: (layers · B, H, S, d), the texts of one layer after those of the other; the statistics are
-        those of `joined` layers, (B, layers, H, …), as tensors.
+        tensors (settings · B, layers, H, …), the texts under one setting after those under the
+        other; `statistics.of_texts` takes them apart.
     """
     from headscope.pairs.cuda.backend import start_layers
 
-    return [
-        start_layers(z, batch, rules, reading=reading, special=special, layers=layers)
-        for special in settings
-    ]
+    return start_layers(z, batch, rules, reading=reading, settings=settings, layers=layers)

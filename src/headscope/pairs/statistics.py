@@ -93,6 +93,18 @@ class PairStatistics:
     top: TopPairs | None  # the most similar pairs, where they were asked for
 
 
+def each_of(chance: ChancePairs, change: Callable[[Any], Any]) -> ChancePairs:
+    """The same counts, every array changed in one way."""
+    arrays = {field.name: change(getattr(chance, field.name)) for field in fields(chance)}
+    return replace(chance, **arrays)
+
+
+def of_texts(found: PairStatistics, texts: slice, special: Special) -> PairStatistics:
+    """The statistics of some of the texts, which were looked at under one setting."""
+    own = joined([found], lambda parts: parts[0][texts])
+    return replace(own, special=special, chance=each_of(found.chance, lambda part: part[texts]))
+
+
 def joined(layers: Sequence[PairStatistics], join: Callable[[list[Any]], Any]) -> PairStatistics:
     """The statistics of several layers of the same texts as one, each array put together."""
     first = layers[0]

@@ -72,7 +72,7 @@ def vector_sizes(z: Tensor, read: Tensor, reading: SimilarityReading, kept: Tens
     """Sizes of z (…, S, d), from which `read` was read; kept (…, S) made the mean."""
     last_place = ROUNDED * torch.finfo(z.dtype).eps
     if reading == "raw":
-        lengths = torch.linalg.vector_norm(read.float(), dim=-1)
+        lengths = torch.linalg.vector_norm(read, dim=-1, dtype=torch.float32)
         return VectorSizes(lengths, lengths * last_place**0.5)
     wide = z.float()
     wide = wide / wide.abs().amax((-2, -1), keepdim=True).clamp(min=2.0**-126)

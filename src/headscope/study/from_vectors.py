@@ -34,28 +34,26 @@ class TokensThere:
         device: torch.device,
         length: int,
     ):
-        kept = [padded(batch.kept(special), length, False) for special in settings]
-        couples = np.stack([repetition.couples(unit, seed) for unit in units])
-        self.members = Members.of(kept, device)
-        self.kept = dict(zip(settings, (put(mask, device) for mask in kept), strict=True))
-        self.couples = put(couples, device)
+        own = [padded(batch.kept(special), length, False) for special in settings]
+        self.members = Members.of(own, device)
+        self.kept = dict(zip(settings, put(np.stack(own), device), strict=True))
+        self.couples = put(np.stack([repetition.couples(unit, seed) for unit in units]), device)
 
     def detection(self, z: Tensor, kinds: Sequence[SimilarityKind]) -> dict[SimilarityKind, Tensor]:
         """How well similarity detects repeated words, by kind (texts, heads).
 
-        z: (layers · texts, heads, tokens, d), the texts of one layer after those of the other.
+        z: (texts, heads, tokens, d) of one layer.
         """
         found: dict[SimilarityKind, Tensor] = {}
-        layers = len(z) // len(self.couples)
         for kind in kinds:
             # Special tokens are in no couple; they only move the mean that is taken away.
             like = kind if kind.reading == "centred" else SimilarityKind(kind.reading)
             if like not in found:
                 vectors = z.float()
                 if kind.reading != "raw":
-                    members = self.kept[kind.special].repeat(layers, 1)[:, None]
-                    vectors = read_vectors(z, kind.reading, members.expand(z.shape[:3])).vectors
-                found[like] = repetition.detection(vectors, self.couples.repeat(layers, 1, 1))
+                    members = self.kept[kind.special][:, None].expand(z.shape[:3])
+                    vectors = read_vectors(z, kind.reading, members).vectors
+                found[like] = repetition.detection(vectors, self.couples)
             found[kind] = found[like]
         return {kind: found[kind] for kind in kinds}
 

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from headscope.attention.statistics import (
     AttentionStatistics,
-    joined,
     start_attention_statistics,
 )
 from headscope.capture import HeadOutputs
-from headscope.compute.arrays import put
 from headscope.compute.underway import done
 from headscope.observed import ObservedModel
 from headscope.pairs import Rule, TokenBatch
 from headscope.sample import sample_text
 from headscope.study.modes import OF_VALUES, Mode, SimilarityKind, null_of
 from headscope.study.nulls import other_model
-from headscope.study.passes import LayerByLayer, OnDevice, Seen
+from headscope.study.on_device import OnDevice
+from headscope.study.passes import LayerByLayer, Seen
 from headscope.text import TokenClass
 from headscope.units import Padding, Unit, padded, read_units
 
@@ -124,22 +123,6 @@ class Observer:
             backend="cuda" if self.on_device else "auto",
             layer=layer,
         )
-
-    def attention_on_device(
-        self,
-        outputs: HeadOutputs,
-        batch: TokenBatch,
-        classes: Sequence[NDArray[np.int32]],
-        mode: Mode,
-        layer: str,
-    ) -> Callable[[], AttentionStatistics]:
-        """The same, and its numbers stay where they are made."""
-        started = self.attention(outputs, batch, classes, mode, layer)
-        if mode != "identity":
-            return started.on_device()  # type: ignore[attr-defined, no-any-return]
-        device = outputs.z.device
-        there = joined([started()], lambda found: put(found[0], device))
-        return done(there)
 
     def _why_no_focus(self) -> str | None:
         """Why attention cannot be computed again from queries and keys; None where it can.

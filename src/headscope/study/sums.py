@@ -21,12 +21,13 @@ from headscope.compute.arrays import (
     library,
     on_device,
     put,
+    stack,
     to_host,
     whole,
     zeros,
 )
 from headscope.measures import range as ranges
-from headscope.measures.base import AnyMeasure, ObservedAttention, ObservedPairs
+from headscope.measures.base import AnyMeasure, ObservedAttention, ObservedPairs, of_one_shape
 from headscope.measures.registry import ATTENTION_MEASURES, PAIR_MEASURES
 from headscope.measures.type_counts import JOINED, TypeCounts, count_types, word_places
 from headscope.study.ballots import Ballots, elect
@@ -115,6 +116,7 @@ class Chunked:
     profiles: Arrays = field(default_factory=dict)
     types: dict[Key, TypeCounts] = field(default_factory=dict)  # without names
     counted: Types = field(default_factory=dict)  # the same, of a chunk that was read elsewhere
+    pieces: dict[Any, Array] = field(default_factory=dict)  # that `arrays` are parts of
 
     def take(
         self,
@@ -140,38 +142,45 @@ class Chunked:
                 self._put(key_of(measure, mode), places, measure.update(attention))
         for seen in pairs:
             self._see_pairs(mode, places, seen)
-            if mode == "real" and seen.rule == 0:
-                self._see_types(vocabulary, seen)
+            if mode == "real":
+                for own in seen.apart():
+                    self._see_apart(vocabulary, own)
 
     def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Array]) -> None:
-        """Keep the contributions of the units at some places."""
+        """Keep the contributions of the units at some places, those of one shape in one piece."""
         held = self.arrays.setdefault(key, {})
         at = beside(np.array(places), next(iter(arrays.values())))
-        for name, value in arrays.items():
-            if name not in held:
-                held[name] = zeros((self.units, *value.shape[1:]), value)
-            # A chunk that was begun by an earlier run comes from the host.
-            held[name] = beside(held[name], value)
-            held[name][at] = value
+        for names in of_one_shape(arrays):
+            values = stack([arrays[name] for name in names], 0)
+            which = (key, *names)
+            if which not in self.pieces:
+                self.pieces[which] = zeros((len(names), self.units, *values.shape[2:]), values)
+                for name, own in zip(names, self.pieces[which], strict=True):
+                    if name in held:  # by an earlier run, which began this chunk
+                        own[:] = beside(held[name], own)
+                    held[name] = own
+            self.pieces[which][:, at] = values
 
     def _see_pairs(self, mode: str, places: Sequence[int], seen: ObservedPairs) -> None:
         """Take in the pairs of a batch under one reading and rule."""
         pairs, rule = seen.statistics, str(seen.high_pairs.rule)
-        reading, special = pairs.reading, pairs.special
+        settings, texts = seen.settings or (pairs.special,), len(seen.batch)
         for measure in PAIR_MEASURES:
             if seen.rule == 0 or "rule" in measure.keys:
-                key = key_of(measure, mode, reading, special, rule)
                 found = measure.update(seen)
                 if mode != "real":
                     found = {name: one for name, one in found.items() if name not in REAL_ONLY}
-                self._put(key, places, found)
-        if mode == "real":
-            profile = ranges.profile(seen)
-            _add(self.profiles, {Key(mode, "range", reading, special, rule): profile})
+                for n, special in enumerate(settings):
+                    own = {name: one[n * texts :][:texts] for name, one in found.items()}
+                    self._put(key_of(measure, mode, pairs.reading, special, rule), places, own)
 
-    def _see_types(self, vocabulary: int, seen: ObservedPairs) -> None:
-        """Count the types of a batch of the real thing."""
+    def _see_apart(self, vocabulary: int, seen: ObservedPairs) -> None:
+        """Take in what of a batch of the real thing is not kept for every unit."""
         pairs, rule = seen.statistics, str(seen.high_pairs.rule)
+        key = Key("real", "range", pairs.reading, pairs.special, rule)
+        _add(self.profiles, {key: ranges.profile(seen)})
+        if seen.rule:
+            return
         sizes, like = {"token": vocabulary, "word": vocabulary + JOINED}, seen.high_pairs.count
         _, layers, heads = like.shape
         held = [
@@ -209,8 +218,7 @@ class Totals:
         weight: Array = weights(groups, self.seed, self.replicates).T  # (replicates + 1, units)
         for key, arrays in chunk.arrays.items():
             weight = beside(weight, next(iter(arrays.values())))
-            added = {name: _weighed(weight, name, value) for name, value in arrays.items()}
-            _add(self.sums, {key: added})
+            _add(self.sums, {key: _weighed(weight, arrays)})
         _add(self.profiles, chunk.profiles)
         self.count({key: Counted.of(one) for key, one in chunk.types.items()})
         self.count(chunk.counted)
@@ -274,23 +282,39 @@ def _add(to: Arrays, added: Arrays) -> None:
                 held[name] += beside(value, held[name])
 
 
-def _weighed(weight: Array, name: str, value: Array) -> Array:
+def _weighed(weight: Array, arrays: Mapping[str, Array]) -> dict[str, Array]:
     """Sums over units (replicates + 1, layers, heads), the same however they are multiplied.
 
-    On the grid every product and sum is exact. What has no grid is split in two parts that have
-    one, relative to a head's largest value in the chunk, since a product of matrices rounds by
+    On the grid every product and sum is exact.
+    """
+    found = {name: _in_parts(weight, arrays[name]) for name in arrays if name in WITHOUT_GRID}
+    exact = {name: value for name, value in arrays.items() if name not in WITHOUT_GRID}
+    for names in of_one_shape(exact):
+        if on_device(weight):
+            together = stack([exact[name] for name in names], 1)  # (units, names, layers, heads)
+            sums = weight @ together.reshape(len(together), -1)
+            parts = sums.reshape(-1, *together.shape[1:]).transpose(0, 1)
+            found |= dict(zip(names, parts, strict=True))
+        else:
+            found |= {name: _product(weight, exact[name]) for name in names}
+    return {name: found[name] for name in arrays}
+
+
+def _product(weight: Array, value: Array) -> Array:
+    return (weight @ value.reshape(len(value), -1)).reshape(-1, *value.shape[1:])
+
+
+def _in_parts(weight: Array, value: Array) -> Array:
+    """Sums of what has no grid, split in two parts that have one.
+
+    It is relative to a head's largest value in the chunk, since a product of matrices rounds by
     their shape, by the number of threads and by the processor.
     """
-    flat = value.reshape(len(value), -1)
-    if name not in WITHOUT_GRID:
-        found = weight @ flat
-    else:
-        maths = library(flat)
-        most = np.maximum(to_host(maths.amax(abs(flat), 0)), 1e-200)
-        # On the host wherever the values are, for no two libraries take logarithms alike.
-        largest = beside(2.0 ** np.ceil(np.log2(most)), flat)
-        coarse, fine = largest * 2.0**-26, largest * 2.0**-60
-        upper = maths.round(flat / coarse) * coarse
-        lower = maths.round((flat - upper) / fine) * fine
-        found = weight @ upper + weight @ lower
-    return found.reshape(-1, *value.shape[1:])
+    maths = library(value)
+    most = np.maximum(to_host(maths.amax(abs(value), 0)), 1e-200)
+    # On the host wherever the values are, for no two libraries take logarithms alike.
+    largest = beside(2.0 ** np.ceil(np.log2(most)), value)
+    coarse, fine = largest * 2.0**-26, largest * 2.0**-60
+    upper = maths.round(value / coarse) * coarse
+    lower = maths.round((value - upper) / fine) * fine
+    return _product(weight, upper) + _product(weight, lower)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headscope.attention.cuda import kernels
-from headscope.attention.statistics import ROW_SUMS, AttentionStatistics, Scores, from_sums
+from headscope.attention.statistics import ROW_SUMS, AttentionStatistics, Scores, from_sums, joined
 from headscope.compute.arrays import Array, put
 from headscope.compute.pinned import start_to_host, to_host
 from headscope.pairs.batch import TokenBatch
@@ -71,17 +71,9 @@ class Pending:
             sums.astype(np.float64), columns.astype(np.float64), np.isfinite(sums).all((2, 3))
         )
 
-    def on_device(self) -> Callable[[], AttentionStatistics]:
-        """The numbers as tensors, once it is known that they are finite."""
-        sums, columns = self._numbers()
-        known = start_to_host(sums.isfinite().all(3).all(2))
-        return lambda: self._named(sums.double(), columns.double(), known())
-
     def _numbers(self) -> list[Tensor]:
         """Sums (B, H, K, K + 6), by class and over rows, and columns (B, H, S)."""
-        K, C = self.rows.shape[1], self.sums.shape[2]
-        own = torch.cat([self.sums[:, :, :K, :K], self.sums[:, :, :K, C : C + len(ROW_SUMS)]], 3)
-        return [own, self.columns.float() / COLUMN_STEPS]
+        return _numbers(self.sums, self.columns, self.rows.shape[1])
 
     def _named(
         self, sums: Array, columns: Array, finite: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -89,6 +81,36 @@ class Pending:
         refuse_not_finite(torch.from_numpy(finite), self.layer, "queries or keys")
         K = self.rows.shape[1]
         return from_sums(self.rows, sums[..., :K], sums[..., K:].swapaxes(2, 3), columns)
+
+
+def _numbers(sums: Tensor, columns: Tensor, K: int) -> list[Tensor]:
+    C = sums.shape[-2]
+    own = torch.cat([sums[..., :K, :K], sums[..., :K, C : C + len(ROW_SUMS)]], -1)
+    return [own, columns.float() / COLUMN_STEPS]
+
+
+def left_on_device(layers: Sequence[Pending]) -> Callable[[], AttentionStatistics]:
+    """The statistics of several layers of the same texts as tensors (B, layers, H, …)."""
+    device, rows = layers[0].sums.device, layers[0].rows
+    B, H, K = *layers[0].sums.shape[:2], rows.shape[1]
+    apart = zip(*((own.sums.to(device), own.columns.to(device)) for own in layers), strict=True)
+    stacked, columns = (torch.stack(parts, 1) for parts in apart)
+    sums, columns = _numbers(stacked, columns, K)
+    known = start_to_host(sums.isfinite().flatten(3).all(3))  # (B, layers, H)
+
+    def result() -> AttentionStatistics:
+        finite = known()
+        if not finite.all():
+            for number, own in enumerate(layers):
+                found = torch.from_numpy(finite[:, number])
+                refuse_not_finite(found, own.layer, "queries or keys")
+        mass: Array = sums[..., :K].flatten(1, 2).double()  # layer after layer
+        by_row: Array = sums[..., K:].flatten(1, 2).swapaxes(2, 3).double()
+        received: Array = columns.flatten(1, 2).double()
+        named = from_sums(rows, mass, by_row, received)
+        return joined([named], lambda found: found[0].view(B, len(layers), H, *found[0].shape[2:]))
+
+    return result
 
 
 def start(

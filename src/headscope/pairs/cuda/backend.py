@@ -27,10 +27,17 @@ from headscope.pairs.cuda import launches
 from headscope.pairs.cuda.high_counts import Counted
 from headscope.pairs.cuda.launches import NO_PAIR, Lists, Sums
 from headscope.pairs.cuda.layer import BINS, SHARE_STEPS, Layer, TextTensors, read, tile_of
-from headscope.pairs.cuda.tokens import TokenTensors, each_of
+from headscope.pairs.cuda.tokens import TokenTensors
 from headscope.pairs.distances import DISTANCE_BINS
 from headscope.pairs.rules import Nearest, Peak, Quantile, Rule, Sigma
-from headscope.pairs.statistics import Anchors, PairStatistics, TopPairs, joined
+from headscope.pairs.statistics import (
+    Anchors,
+    ChancePairs,
+    PairStatistics,
+    TopPairs,
+    each_of,
+    joined,
+)
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import refuse_not_finite
 
@@ -41,25 +48,23 @@ SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Statistics under way on the device, of one layer or of several."""
+    """Statistics under way on the device, of one layer or of several, for one setting or several.
+
+    A head of a row is one of `TextTensors`: of a setting, a layer and a text.
+    """
 
     batch: TokenBatch
     rules: tuple[Rule, ...]
     reading: SimilarityReading
-    special: Special
-    names: tuple[str | None, ...]  # of the layers, whose texts follow each other
+    settings: tuple[Special, ...]
+    names: tuple[str | None, ...]  # of the layers
     layer: Layer
     sums: Sums
-    ranks: tuple[Tensor | None, ...]  # (B,) for each quantile rule, and last for the top pairs
+    ranks: tuple[Tensor | None, ...]  # (rows,) for each quantile rule, and last for the top pairs
     high: tuple[Counted, ...]  # for each rule
-    best: Tensor  # (BH, N) the top pairs
-    checks: Tensor  # (1 + rules + 1, BH) the largest |z|; then whether a list was too short
-    exponent: Tensor | None = None  # (B, H) of a scale, where vectors are too large or too small
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Texts, those of every layer, and heads."""
-        return self.layer.z.shape[0], self.layer.z.shape[1]
+    best: Tensor  # (rows · H, N) the top pairs
+    checks: Tensor  # (1 + rules + 1, rows · H) the largest |z|; then whether a list was too short
+    exponent: Tensor | None = None  # (rows, H) of a scale, where vectors are too large or small
 
     def __call__(self) -> PairStatistics:
         """Wait for the numbers, on the host, and do again what did not fit."""
@@ -68,35 +73,45 @@ class Pending:
             return self._scaled(checks)()
         if self._redone(checks):
             found = to_host(_results(self))
-        numbers, chance = _numbers(self, found), each_of(self.layer.text.chance, arrays.to_host)
-        return assemble(chance, self.rules, numbers, self.reading, self.special)
+        return self._assembled(found, each_of(self.layer.text.chance, arrays.to_host))
 
     def on_device(self) -> Callable[[], PairStatistics]:
-        """The numbers (texts, layers, heads, …) as tensors, once it is known that all did fit."""
-        checks, layers, device = start_to_host(self.checks), len(self.names), self.checks.device
-
-        def by_text(found: list[Any]) -> Any:
-            return found[0].unflatten(0, (layers, -1)).transpose(0, 1)
+        """The numbers as tensors, once it is known that all did fit."""
+        checks, device = start_to_host(self.checks), self.checks.device
 
         def result() -> PairStatistics:
             if self._extreme(checks()):
-                there = joined([self()], lambda found: arrays.put(found[0], device))
+                own = self._scaled(checks())()
+                there = joined([own], lambda found: arrays.put(found[0], device))
+                there = replace(there, chance=self.layer.text.chance)
             else:
                 self._redone(checks())
-                numbers, chance = _numbers(self, _results(self)), self.layer.text.chance
-                there = assemble(chance, self.rules, numbers, self.reading, self.special)
-            own = each_of(self.layer.text.chance, lambda found: found[: len(self.batch)])
-            return replace(joined([there], by_text), chance=own)
+                there = self._assembled(_results(self), self.layer.text.chance)
+            return joined([there], lambda found: found[0].unflatten(1, (len(self.names), -1)))
 
         return result
+
+    def _assembled(self, found: Sequence[Array], chance: ChancePairs) -> PairStatistics:
+        """The statistics (settings · texts, layers · H, …)."""
+        numbers = _numbers(self, found)
+        return assemble(chance, self.rules, numbers, self.reading, self.settings[0])
+
+    def by_text(self, values: Array, *more: int) -> Array:
+        """Values of every head (rows · H, …) as (settings · texts, layers · H, …)."""
+        settings, layers, texts = self.layer.text.shape
+        heads = self.layer.z.shape[1]
+        apart = values.reshape(settings, layers, texts, heads, *more).swapaxes(1, 2)
+        return apart.reshape(settings * texts, layers * heads, *more)
 
     def _extreme(self, checks: npt.NDArray[Any]) -> bool:
         """Whether vectors have to be scaled; refuses those that are not finite."""
         if self.exponent is not None:
             return False
-        largest = torch.from_numpy(checks[0].reshape(self.shape))
-        for name, own in zip(self.names, largest.split(len(self.batch)), strict=True):
-            refuse_not_finite(own.isfinite(), name)
+        largest = checks[0]
+        if not np.isfinite(largest).all():
+            of_layers = largest.reshape(*self.layer.text.shape, -1)[0]  # (layers, B, H)
+            for name, own in zip(self.names, torch.from_numpy(of_layers), strict=True):
+                refuse_not_finite(own.isfinite(), name)
         return bool(((largest >= 2.0**SAFE) | ((largest > 0) & (largest < 2.0**-SAFE))).any())
 
     def _redone(self, checks: npt.NDArray[Any]) -> bool:
@@ -107,16 +122,16 @@ class Pending:
         return bool(checks[1:].any())
 
     def _scaled(self, checks: npt.NDArray[Any]) -> "Pending":
-        """The same again with the vectors of each head scaled by a power of two, (B, H)."""
-        largest = torch.from_numpy(checks[0].reshape(self.shape))
-        z, exponent = self.layer.z, torch.frexp(largest).exponent
+        """The same again with the vectors of each head scaled by a power of two, (texts, H)."""
+        z = self.layer.z
+        largest = torch.from_numpy(checks[0].reshape(self.layer.text.rows, -1))
+        exponent = torch.frexp(largest).exponent  # the same for every setting
         # In two steps, for one factor alone can be too large for a float32.
-        half = (-exponent // 2).to(z.device)[..., None, None]
-        rest = -exponent.to(z.device)[..., None, None] - half
+        half = (-exponent[: len(z)] // 2).to(z.device)[..., None, None]
+        rest = -exponent[: len(z)].to(z.device)[..., None, None] - half
         z = torch.ldexp(torch.ldexp(z.float(), half), rest)
-        again = _start(
-            z, self.batch, self.rules, "raw", self.special, self.best.shape[1], self.names
-        )
+        top = self.best.shape[1]
+        again = _start(z, self.batch, self.rules, "raw", self.settings, top, self.names)
         return replace(again, reading=self.reading, exponent=exponent)
 
 
@@ -131,7 +146,7 @@ def start(
     layer: str | None = None,
 ) -> Pending:
     """Launch every kernel for z (B, H, S, d) and return at once."""
-    return _start(z, batch, rules, reading, special, top, (layer,))
+    return _start(z, batch, rules, reading, (special,), top, (layer,))
 
 
 def start_layers(
@@ -140,11 +155,33 @@ def start_layers(
     rules: Sequence[Rule],
     *,
     reading: SimilarityReading,
-    special: Special,
+    settings: Sequence[Special],
     layers: Sequence[str],
 ) -> Callable[[], PairStatistics]:
-    """The same for z (L B, H, S, d) of several layers in one launch, as `Pending.on_device`."""
-    return _start(z, batch, rules, reading, special, 0, tuple(layers)).on_device()
+    """The same for z (L B, H, S, d) of several layers and settings in one launch, on the device.
+
+    What comes is (settings · B, L, H, …): the texts under one setting after those under the other.
+    """
+    return _start(z, batch, rules, reading, tuple(settings), 0, tuple(layers)).on_device()
+
+
+def text_tensors(
+    batch: TokenBatch,
+    settings: tuple[Special, ...],
+    z: Tensor,
+    reading: SimilarityReading,
+    layers: int,
+) -> TextTensors:
+    """What the kernels read of the tokens of a batch, made once for so many layers together."""
+    longest = int(max(batch.lengths, default=0))
+    if longest > LONGEST:
+        raise NotPossible(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
+    where, tile = str(z.device), tile_of(z, reading)
+    tokens = batch.remember(("tokens", where), lambda: TokenTensors(batch, z.device))
+    return batch.remember(
+        ("texts", where, settings, tile, layers),
+        lambda: TextTensors(tokens, settings, tile, layers),
+    )
 
 
 def _start(
@@ -152,29 +189,25 @@ def _start(
     batch: TokenBatch,
     rules: Sequence[Rule],
     reading: SimilarityReading,
-    special: Special,
+    settings: tuple[Special, ...],
     top: int,
     layers: tuple[str | None, ...],
 ) -> Pending:
-    longest = int(max(batch.lengths, default=0))
-    if longest > LONGEST:
-        raise NotPossible(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
-    text = text_tensors(batch, special, z.device, tile_of(z, reading), len(layers))
+    text = text_tensors(batch, settings, z, reading, len(layers))
     own, sizes = read(z, text, reading)
     vectors = launches.measure(own, text)
     sums = launches.add_up(vectors)
+    most = int(text.counts.max(initial=0))
 
     def ranks_of(rule: Rule | None) -> Tensor | None:
         if rule is not None and not isinstance(rule, Quantile):
             return None
-        numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts]
-        return batch.remember(
-            ("ranks", rule, top, special, str(z.device), len(layers)),
-            lambda: arrays.put(np.array(numbers, np.int32), z.device),
-        )
+        number = (lambda n: min(top, n)) if rule is None else rule.number
+        known = {n: number(n) for n in set(text.counts.flat)}
+        return text.by_row(np.vectorize(known.get, otypes=[np.int32])(text.counts))
 
     ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
-    longest_first = sizes.lengths.sort(1, descending=True).values  # (BH, S)
+    longest_first = sizes.lengths.sort(1, descending=True).values  # (rows · H, S)
     large = [launches.large_reach(longest_first, own, z.shape[1]) for own in ranks[: len(rules)]]
     high = tuple(
         Counted.nothing(vectors, sizes, reached, _reach(rule, vectors, sums))
@@ -184,26 +217,12 @@ def _start(
     checks = torch.zeros(1 + len(ranks), vectors.number, device=z.device)
     checks[0] = vectors.largest
     pending = Pending(
-        batch, tuple(rules), reading, special, layers, vectors, sums, ranks, high, best, checks
+        batch, tuple(rules), reading, settings, layers, vectors, sums, ranks, high, best, checks
     )
-    most = max([top, *(_most(rule, max(text.counts)) for rule in rules)])
+    wanted = max([top, *(_most(rule, most) for rule in rules)])
     # Room for two and a half times what is wanted, and never more than twice what there is.
-    _list_and_count(pending, min(5 * most // 2 + 4096, 2 * max(text.counts) + 64))
+    _list_and_count(pending, min(5 * wanted // 2 + 4096, 2 * most + 64))
     return pending
-
-
-def text_tensors(
-    batch: TokenBatch, special: Special, device: torch.device, tile: int, layers: int
-) -> TextTensors:
-    """What the kernels read of the tokens of a batch, made once, for so many layers together."""
-    where = str(device)
-    tokens = batch.remember(("tokens", where), lambda: TokenTensors(batch, device))
-    one = batch.remember(
-        ("texts", where, special, tile), lambda: TextTensors(tokens, special, tile)
-    )
-    if layers == 1:
-        return one
-    return batch.remember(("texts", where, special, tile, layers), lambda: one.times(layers))
 
 
 def _most(rule: Rule, pairs: int) -> int:
@@ -308,12 +327,12 @@ def _results(pending: Pending) -> list[Tensor]:
 def _numbers(pending: Pending, found: Sequence[Array]) -> PairNumbers:
     """Give the numbers of `_results` their names, on the host or where they are."""
     flat, *taking_part, best = found
-    shape, at = pending.shape, 0
+    flat, at = pending.by_text(flat, flat.shape[1]), 0  # (settings · texts, layers · H, …)
 
     def take(*more: int) -> Array:
         nonlocal at
         begin, at = at, at + int(np.prod(more, dtype=int))
-        return flat[:, begin:at].reshape(*shape, *more)
+        return flat[..., begin:at].reshape(*flat.shape[:2], *more)
 
     shift, binned, ends = take(), take(2, BINS)[..., :DISTANCE_BINS], take(4)
     high, kinds = [], pending.high[0].around.shape[1] if pending.high else 0
@@ -326,19 +345,20 @@ def _numbers(pending: Pending, found: Sequence[Array]) -> PairNumbers:
                 counters=arrays.whole(counters),
                 by_distance=arrays.whole(by_bin[..., :DISTANCE_BINS]),
                 expected=expected / SHARE_STEPS,
-                taking_part=taken.reshape(*shape, -1),
+                taking_part=pending.by_text(taken, taken.shape[1]),
                 anchors=anchors,
             )
         )
+    exponent, size = pending.exponent, pending.layer.text.size
     return PairNumbers(
-        exponent=None if pending.exponent is None else pending.exponent.numpy(),
+        exponent=None if exponent is None else pending.by_text(exponent.numpy()),
         shift=shift,
         sums=binned[:, :, 0],
         square=binned[:, :, 1].sum(-1),
         unrelated=binned.sum(-1) - ends[..., :2],
         highest=ends[..., 3],
         high=tuple(high),
-        top=_top_pairs(best, pending.layer.text.size, shape) if best.shape[1] else None,
+        top=_top_pairs(best, size, flat.shape[:2]) if best.shape[1] else None,
     )
 
 

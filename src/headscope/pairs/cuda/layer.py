@@ -1,15 +1,17 @@
 """A layer on the device: what the kernels read of the tokens, and the vectors of its heads."""
 
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from headscope.compute.arrays import put
-from headscope.pairs.cuda.tokens import TokenTensors, count_all_pairs, each_of
+from headscope.pairs.cuda.tokens import TokenTensors, bins_of, count_all_pairs
 from headscope.pairs.distances import distance_bin
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import VectorSizes, read_vectors, vector_sizes
@@ -24,102 +26,105 @@ def tile_of(z: Tensor, reading: SimilarityReading) -> int:
     return 64 if small or z.shape[-1] <= 128 else 32
 
 
-OF_TOKENS = (
-    "kept",
-    "sentence",
-    "ordinary",
-    "word",
-    "token",
-    "occurrence",
-    "word_class",
-    "inside_share",
-    "lengths",
-    "whole",
-    "whole_run",
-    "blocks_of",
-    "order",
-    "types",
-    "pairs",
-)  # of `TextTensors`, with a row for each text
-
-
 class TextTensors:
-    """What the kernels read of the tokens of a batch, on the device."""
+    """What the kernels read of the tokens of a batch, on the device.
 
-    def __init__(self, tokens: TokenTensors, special: Special, tile: int) -> None:
-        size, device = tokens.size, tokens.device
+    A row is a text. Rows are the texts of the batch, again for each layer, and all of them again
+    for each setting of special tokens: (settings, layers, texts).
+    """
+
+    def __init__(
+        self, tokens: TokenTensors, settings: Sequence[Special], tile: int, layers: int = 1
+    ) -> None:
+        size, device, texts = tokens.size, tokens.device, len(tokens.lengths)
         self.size, self.tile, self.blocks = size, tile, -(-size // tile)
-        every = count_all_pairs(tokens, special)
-        self.chance = every.chance  # of each text
-        self.inside_share = (every.inside_share * SHARE_STEPS).round().long()
+        self.shape = (len(settings), layers, texts)
+        self.rows = len(settings) * layers * texts
 
-        def there(values: Any) -> Tensor:
-            return put(np.ascontiguousarray(values), device)
+        def as_rows(values: Tensor) -> Tensor:
+            """Values (settings or one, texts, …), again for each layer: (rows, …)."""
+            more = values.shape[2:]
+            return values[:, None].expand(*self.shape, *more).reshape(self.rows, *more)
 
-        own, members = tokens.host, tokens.kept(special)
-        kept = np.where(tokens.there, members, -1).astype(np.int32)
-        self.kept, self.ordinary = there(kept), tokens.on_device["ordinary"]
-        self.sentence, self.word = tokens.on_device["sentences"], tokens.on_device["words"]
-        self.token, self.occurrence = tokens.on_device["ids"], tokens.on_device["occurrences"]
-        self.word_class = tokens.on_device["word_classes"]
-        self.lengths = there(tokens.lengths.astype(np.int32))
-        whole = _in_blocks(members, tile, False).all(2)
-        self.whole, self.whole_run = there(whole.astype(np.int32)), there(_longest_run(whole))
-        plain = _in_blocks(members & (own["ordinary"] > 0), tile, False).all(2)
+        own, members = tokens.host, np.stack([tokens.kept(special) for special in settings])
+        whole = _in_blocks(members, tile, False).all(-1)  # (settings, B, blocks)
+        ordinary = tokens.there & (own["ordinary"] > 0)
+        plain = _in_blocks(ordinary, tile, False).all(-1)  # (B, blocks)
         numbers = _in_blocks(own["sentences"], tile, -1)  # (B, blocks, tile)
-        about = [plain.astype(np.int32), numbers.min(2), numbers.max(2)]
-        self.blocks_of = there(np.stack(about, 1).astype(np.int32))  # (B, 3, blocks)
-        order = _repeated(own["words"], members & (own["ordinary"] > 0))
-        self.repeats, self.order = int((order >= 0).sum(1).max()), there(order)
-        self.types = tokens.types  # (B, K, S), where the type of each token first occurs
-        taking_part = members.sum(1)
-        self.counts = (taking_part * (taking_part - 1) // 2).tolist()
-        self.pairs = there(np.array(self.counts, np.float64))  # (B,)
-        bins = distance_bin(np.arange(size)).astype(np.int32)  # (S,)
-        self.bins = there(bins)
-        # Sums at delta T + n, and below: at delta T + n - T, by bin; see `sum_kernels.add_up`.
-        at = np.arange(self.blocks * tile)
-        distance = np.concatenate([at, at - tile])
-        real = (distance > 0) & (distance < size)
-        member = np.zeros((len(distance), BINS))
-        member[np.flatnonzero(real), bins[distance[real]]] = 1
-        self.bin_members = there(member)  # (2 blocks T, BINS)
+        order = _repeated(own["words"], ordinary)
+        self.repeats = int((order >= 0).sum(1).max())
+        small = {
+            "kept": np.where(tokens.there, members, -1),
+            "whole": whole,
+            "whole_run": _longest_run(whole),
+            "blocks_of": np.stack([plain, numbers.min(2), numbers.max(2)], 1)[None],
+            "order": order[None],
+            "lengths": tokens.lengths[None],
+        }
+        flat = np.concatenate([part.ravel() for part in small.values()], dtype=np.int32)
+        split = put(flat, device).split([part.size for part in small.values()])
+        parts = zip(small, split, strict=True)
+        there = {name: part.view(small[name].shape) for name, part in parts}
+        rows = {name: as_rows(part) for name, part in there.items()}
+        self.kept, self.whole, self.whole_run = rows["kept"], rows["whole"], rows["whole_run"]
+        self.blocks_of, self.order, self.lengths = rows["blocks_of"], rows["order"], rows["lengths"]
+        every = tokens.together[:, None, None].expand(-1, *self.shape, -1)
+        named = dict(zip(tokens.on_device, every.reshape(-1, self.rows, size), strict=True))
+        self.sentence, self.word, self.ordinary = (
+            named[name] for name in ("sentences", "words", "ordinary")
+        )
+        self.token, self.occurrence = named["ids"], named["occurrences"]
+        self.word_class = named["word_classes"]
+        # (rows, K, S), where the type of each token first occurs
+        self.types = None if tokens.types is None else as_rows(tokens.types[None])
+
+        found = count_all_pairs(tokens, there["kept"] > 0)
+        self.chance = found.chance  # of every text, for every setting
+        share = (found.inside_share * SHARE_STEPS).round().long()
+        self.inside_share = as_rows(share.unflatten(0, (-1, texts)))
+        taking_part = members.sum(-1)  # (settings, B)
+        self.counts = taking_part * (taking_part - 1) // 2
+        self.pairs = as_rows(put(self.counts.astype(np.float64), device))
+        self.bins, self.bin_members = bins_of(size, device), _bin_members(size, tile, device)
         self._heads: dict[int, Tensor] = {}
 
-    def times(self, layers: int) -> "TextTensors":
-        """The same texts for each of several layers, one layer after the other."""
-        again = copy(self)
-        for name in OF_TOKENS:
-            value = getattr(self, name)
-            if value is not None:
-                setattr(again, name, value.repeat(layers, *[1] * (value.ndim - 1)))
-        again.chance = each_of(self.chance, lambda own: own.repeat(layers, *[1] * (own.ndim - 1)))
-        again.counts, again._heads = self.counts * layers, {}
-        return again
+    def by_row(self, values: NDArray[np.int32]) -> Tensor:
+        """Numbers (settings, texts) on the device, again for each layer: (rows,)."""
+        there = put(values, self.kept.device)
+        return there[:, None].expand(self.shape).reshape(self.rows)
 
     def heads(self, number: int) -> Tensor:
         """The numbers of all heads, for so many a text."""
         if number not in self._heads:
-            count = self.kept.shape[0] * number
+            count = self.rows * number
             self._heads[number] = torch.arange(count, dtype=torch.int32, device=self.kept.device)
         return self._heads[number]
 
 
+@lru_cache(maxsize=16)
+def _bin_members(size: int, tile: int, device: torch.device) -> Tensor:
+    """Sums at delta T + n, and below: at delta T + n - T, by bin; see `sum_kernels.add_up`."""
+    at = np.arange(-(-size // tile) * tile)
+    distance = np.concatenate([at, at - tile])
+    real = (distance > 0) & (distance < size)
+    member = np.zeros((len(distance), BINS))
+    member[np.flatnonzero(real), distance_bin(np.arange(size))[distance[real]]] = 1
+    return put(member, device)  # (2 blocks T, BINS)
+
+
 def _in_blocks(values: Any, side: int, fill: int) -> Any:
-    """Values (B, S) as (B, blocks, side)."""
-    texts, size = values.shape
-    behind = -size % side
-    return np.pad(values, ((0, 0), (0, behind)), constant_values=fill).reshape(texts, -1, side)
+    """Values (…, S) as (…, blocks, side)."""
+    behind = [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % side)]
+    return np.pad(values, behind, constant_values=fill).reshape(*values.shape[:-1], -1, side)
 
 
 def _longest_run(whole: Any) -> Any:
-    """From where to where the longest run of true (B, blocks) goes, (B, 2)."""
-    texts, blocks = whole.shape
-    length, best = np.zeros(texts, np.int32), np.zeros((texts, 2), np.int32)
-    for end in range(1, blocks + 1):
-        length = np.where(whole[:, end - 1], length + 1, 0)
-        longer = length > best[:, 1] - best[:, 0]
-        best[longer] = np.stack([end - length, np.full(texts, end)], 1)[longer]
+    """From where to where the longest run of true (…, blocks) goes, (…, 2)."""
+    length, best = np.zeros(whole.shape[:-1], np.int32), np.zeros((*whole.shape[:-1], 2), np.int32)
+    for end in range(1, whole.shape[-1] + 1):
+        length = np.where(whole[..., end - 1], length + 1, 0)
+        longer = length > best[..., 1] - best[..., 0]
+        best[longer] = np.stack([end - length, np.full_like(length, end)], -1)[longer]
     return best
 
 
@@ -145,7 +150,7 @@ def _repeated(words: Any, ordinary: Any) -> Any:
 class Layer:
     """The vectors of a layer, which of its heads a launch is for, and what the launches share."""
 
-    z: Tensor  # (B, H, S, d) read vectors; the last dimension is contiguous
+    z: Tensor  # (rows, H, S, d) read vectors, or (rows of a setting, …) where settings share them
     heads: Tensor  # (n,) int32, numbers of heads, b H + h
     text: TextTensors
     largest: Tensor  # (BH,) the largest |z|, NaN where something is not finite
@@ -154,13 +159,14 @@ class Layer:
 
     @property
     def number(self) -> int:
-        """How many heads there are in all, B · H."""
-        return self.z.shape[0] * self.z.shape[1]
+        """How many heads there are in all, rows · H."""
+        return self.text.rows * self.z.shape[1]
 
     @property
     def vectors(self) -> tuple[int, ...]:
-        """How kernels find vectors: strides, then H, S and d."""
-        return (*self.z.stride()[:3], self.z.shape[1], self.text.size, self.z.shape[3])
+        """How kernels find vectors: how many texts have some, strides, then H, S and d."""
+        z = self.z
+        return (len(z), *z.stride()[:3], z.shape[1], self.text.size, z.shape[3])
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -184,19 +190,22 @@ class Layer:
 
 
 def read(z: Tensor, text: TextTensors, reading: SimilarityReading) -> tuple[Tensor, VectorSizes]:
-    """The read vectors (B, H, S, d) of a layer, in memory as the kernels want them, and sizes."""
-    z = z[:, :, : text.size]
-    members = (text.kept > 0)[:, None].expand(z.shape[:3])  # (B, H, S)
-    real = (text.kept >= 0)[:, None, :, None]  # (B, 1, S, 1)
-    vectors = z
-    if reading != "raw":
-        own = torch.where(real, z, 0)
-        found = read_vectors(own, reading, members)
-        vectors = torch.where(found.finite[..., None, None], found.vectors, torch.nan)
-        sizes = vector_sizes(own, vectors, reading, members)
-    else:
+    """The read vectors of some layers z (layers · B, H, S, d), for the kernels, and their sizes.
+
+    Contiguous in the last dimension; raw ones are the same for every setting, and there once.
+    """
+    z, settings = z[:, :, : text.size], text.shape[0]
+    members = (text.kept > 0)[:, None]  # (rows, 1, S)
+    if reading == "raw":
         sizes = vector_sizes(z, z, reading, members)
-    lengths = torch.where(members, sizes.lengths, 0.0).flatten(0, 1)  # (BH, S)
-    rounding = sizes.rounding.flatten(0, 1).contiguous()
-    sizes = VectorSizes(lengths, rounding)
-    return vectors if vectors.stride(3) == 1 else vectors.contiguous(), sizes
+        lengths, rounding = (x.repeat(settings, 1, 1) for x in (sizes.lengths, sizes.rounding))
+    else:
+        real = (text.kept >= 0)[:, None, :, None]  # (rows, 1, S, 1)
+        own = torch.where(real, z.repeat(settings, 1, 1, 1), 0)
+        found = read_vectors(own, reading, members.expand(own.shape[:3]))
+        z = torch.where(found.finite[..., None, None], found.vectors, torch.nan)
+        sizes = vector_sizes(own, z, reading, members.expand(own.shape[:3]))
+        lengths, rounding = sizes.lengths, sizes.rounding
+    lengths = torch.where(members, lengths, 0.0).flatten(0, 1)  # (rows · H, S)
+    sizes = VectorSizes(lengths, rounding.flatten(0, 1).contiguous())
+    return z if z.stride(3) == 1 else z.contiguous(), sizes

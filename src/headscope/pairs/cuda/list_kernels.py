@@ -18,7 +18,7 @@ from headscope.pairs.cuda.tiles import (
 )
 
 
-@triton.jit(do_not_specialize=["S", "H"])
+@triton.jit(do_not_specialize=["S", "H", "texts"])
 def sample(
     Z,
     kept,
@@ -26,6 +26,7 @@ def sample(
     shifts,
     scales,
     levels,  # (BH, LEVELS) int32 in and out: pairs of each level; level 0 counts all
+    texts,
     z_text,
     z_head,
     z_token,
@@ -45,7 +46,7 @@ def sample(
     block, bh = tl.program_id(0), tl.program_id(1)
     text = bh // H
     size = tl.load(lengths + text)
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     i = block * T + tl.arange(0, T)
     blocks = tl.num_programs(0)
     j = (tl.arange(0, COLUMNS) * blocks + block) * size // (COLUMNS * blocks)
@@ -93,7 +94,9 @@ def place_edges(
     tl.store(edge_levels + bh, level)
 
 
-@triton.jit(do_not_specialize=["S", "room", "mask", "first_block", "reach_head", "reach_token"])
+@triton.jit(
+    do_not_specialize=["S", "texts", "room", "mask", "first_block", "reach_head", "reach_token"]
+)
 def collect(
     Z,
     heads,
@@ -107,6 +110,7 @@ def collect(
     first_block,
     room,
     mask,
+    texts,
     z_text,
     z_head,
     z_token,
@@ -125,7 +129,7 @@ def collect(
     first, own = first_block + tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     i = first * T + tl.arange(0, T)
     a = vectors(Z, start, i, S, z_token, d, D)
     kept_i = of_tokens(kept, text, i, S) > 0

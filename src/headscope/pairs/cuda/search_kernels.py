@@ -171,13 +171,14 @@ def pick(
         tl.store(failed + bh, 1.0)
 
 
-@triton.jit(do_not_specialize=["S", "H"])
+@triton.jit(do_not_specialize=["S", "H", "texts"])
 def count_reaching(
     Z,
     heads,
     kept,
     trials,  # (heads,) int32, key
     counts,  # (heads, row blocks) int32 out
+    texts,
     z_text,
     z_head,
     z_token,
@@ -193,7 +194,7 @@ def count_reaching(
     first, own = tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     trial = tl.load(trials + own)
     i = first * T + tl.arange(0, T)
     a = vectors(Z, start, i, S, z_token, d, D)
@@ -238,13 +239,14 @@ def _reaching(
     return count
 
 
-@triton.jit(do_not_specialize=["S", "H", "k"])
+@triton.jit(do_not_specialize=["S", "H", "texts", "k"])
 def nearest_reach(
     Z,
     heads,
     kept,
     reach,  # (BH, S) float32 out
     k,
+    texts,
     z_text,
     z_head,
     z_token,
@@ -262,7 +264,7 @@ def nearest_reach(
     """
     first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     none = tl.full((T,), -2147483648, tl.int32)
     trial = tl.zeros((T,), tl.int32)  # the sign first: 0 is the smallest key that is not negative
     count = _reaching(Z, start, kept, text, first, trial, z_token, S, d, blocks, T, D, PRECISION)

@@ -16,7 +16,7 @@ from headscope.pairs.cuda.tiles import (
 )
 
 
-@triton.jit(do_not_specialize=["S", "H"])
+@triton.jit(do_not_specialize=["S", "H", "texts"])
 def measure(
     Z,  # (B, H, S, d)
     kept,  # (B, S) int32
@@ -24,6 +24,7 @@ def measure(
     largest,  # (BH,) float32 out: the largest |z|; NaN where something is not finite
     shifts,  # (BH,) float32 out: about the mean of C
     scales,  # (BH,) float32 out: one over how far they are spread, at most
+    texts,
     z_text,
     z_head,
     z_token,
@@ -36,7 +37,7 @@ def measure(
     """How large the vectors of a head are, and about where its similarities lie."""
     bh = tl.program_id(0)
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     most = tl.zeros((T, D), tl.float32)
     bad = tl.zeros((T, D), tl.int32)
     total = tl.zeros((T, D), tl.float32)
@@ -79,7 +80,7 @@ def measure(
     tl.store(scales + bh, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
 
 
-@triton.jit(do_not_specialize=["S", "H"])
+@triton.jit(do_not_specialize=["S", "H", "texts"])
 def add_up(
     Z,
     heads,  # the heads of this launch
@@ -88,6 +89,7 @@ def add_up(
     shifts,
     by_distance,  # (BH, 2, 2, blocks T) float32 out: sums, squares; at and below delta T + n
     extremes,  # (BH, blocks, 2) float32 out
+    texts,
     z_text,
     z_head,
     z_token,
@@ -106,7 +108,7 @@ def add_up(
     """
     delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     shift = tl.load(shifts + bh)
     i = tl.arange(0, T)
     whole_from, whole_to = tl.load(whole + text * 2), tl.load(whole + text * 2 + 1)
@@ -154,7 +156,7 @@ def add_up(
     tl.store(extremes + place + 1, tl.max(highest))
 
 
-@triton.jit(do_not_specialize=["S", "H"])
+@triton.jit(do_not_specialize=["S", "H", "texts"])
 def relate(
     Z,
     heads,
@@ -164,6 +166,7 @@ def relate(
     blocks_of,  # (B, 3, blocks) int32: whether all take part and none is special, sentence range
     shifts,
     related,  # (BH, blocks, 2) float32 out
+    texts,
     z_text,
     z_head,
     z_token,
@@ -181,7 +184,7 @@ def relate(
     """
     first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     shift = tl.load(shifts + bh)
     about = blocks_of + text * 3 * blocks
     i = first * T + tl.arange(0, T)
@@ -213,7 +216,7 @@ def relate(
     tl.store(related + place + 1, tl.sum(square))
 
 
-@triton.jit(do_not_specialize=["S", "H", "R"])
+@triton.jit(do_not_specialize=["S", "H", "texts", "R"])
 def repeat(
     Z,
     heads,
@@ -222,6 +225,7 @@ def repeat(
     sentence,
     shifts,
     related,  # (BH, programs, 2) float32 out
+    texts,
     z_text,
     z_head,
     z_token,
@@ -239,7 +243,7 @@ def repeat(
     """
     program, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
-    start = head_start(bh, H, z_text, z_head)
+    start = head_start(bh, H, texts, z_text, z_head)
     shift = tl.load(shifts + bh)
     n = program * T + tl.arange(0, T)
     i = tl.load(order + text * R + n, mask=n < R, other=-1)

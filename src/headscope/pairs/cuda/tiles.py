@@ -33,9 +33,9 @@ def vectors(Z, start, i, size, stride, d, D: tl.constexpr):
 
 
 @triton.jit
-def head_start(bh, H, z_text, z_head):
-    """Where the vectors of a head begin."""
-    return (bh // H).to(tl.int64) * z_text + (bh % H) * z_head
+def head_start(bh, H, texts, z_text, z_head):
+    """Where the vectors of a head begin; settings may share those of so many texts."""
+    return (bh // H % texts).to(tl.int64) * z_text + (bh % H) * z_head
 
 
 @triton.jit

@@ -1,7 +1,7 @@
 """The tokens of a batch on a device, put there once; and what is counted of them over all pairs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,8 @@ class TokenTensors:
         every[-1] = 0
         every[-1][self.there] = np.concatenate([~text.special for text in batch.texts])
         self.host = dict(zip((*NAMES, "ordinary"), every, strict=True))
-        self.on_device = dict(zip(self.host, put(every, device), strict=True))
+        self.together = put(every, device)  # (arrays, texts, tokens)
+        self.on_device = dict(zip(self.host, self.together, strict=True))
         self.types = None  # (texts, kinds, tokens) where the type of each token first occurs
         if batch.type_numbers is not None:
             kinds = len(batch.type_numbers[0])
@@ -65,23 +66,31 @@ def first_places(numbers: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class AllPairs:
-    """What is counted over all pairs of the texts of a batch, on a device."""
+    """What is counted over all pairs of the texts of a batch, on a device; a setting at a time."""
 
-    chance: ChancePairs  # of tensors
-    inside_share: Tensor  # (B, S) float64: of the pairs at a distance, in one sentence
+    chance: ChancePairs  # of tensors (settings · texts, …)
+    inside_share: Tensor  # (settings · texts, S) float64: of pairs at a distance, in one sentence
 
 
-def count_all_pairs(tokens: TokenTensors, special: Special) -> AllPairs:
-    """Count all pairs of every text: exactly what `pairs.chance` counts by groups."""
+@lru_cache(maxsize=16)
+def bins_of(size: int, device: torch.device) -> Tensor:
+    """The bin of every distance below a number of tokens (S,), on a device."""
+    return put(distance_bin(np.arange(size)).astype(np.int32), device)
+
+
+def count_all_pairs(tokens: TokenTensors, kept: Tensor) -> AllPairs:
+    """Count all pairs of every text: exactly what `pairs.chance` counts by groups.
+
+    kept: (settings, B, S) bool, which tokens take part.
+    """
     size, device = tokens.size, tokens.device
-    kept = put(tokens.kept(special), device)
     own = tokens.on_device
     ordinary = own["ordinary"] > 0
-    texts = len(kept)
-    at, inside = torch.zeros(2, texts, size, dtype=torch.int64, device=device)
+    settings, texts, _ = kept.shape
+    at, inside = torch.zeros(2, settings, texts, size, dtype=torch.int64, device=device)
     # same token, special, unrelated, and repeated words by class
-    more = torch.zeros(texts, 3 + WORD_CLASSES, dtype=torch.int64, device=device)
-    step = max(1, TOGETHER // (texts * size))
+    more = torch.zeros(3 + WORD_CLASSES, settings, texts, dtype=torch.int64, device=device)
+    step = max(1, TOGETHER // (settings * texts * size))
     for first in range(1, size, step):
         distances = slice(first, min(first + step, size))
 
@@ -89,43 +98,39 @@ def count_all_pairs(tokens: TokenTensors, special: Special) -> AllPairs:
             one, other = _ends(own[name], -1, distances)
             return one == other
 
-        both = torch.logical_and(*_ends(kept, 0, distances))
+        both = torch.logical_and(*_ends(kept, 0, distances))  # (settings, B, distances, S)
         plain = torch.logical_and(*_ends(kept & ordinary, 0, distances))
         same_sentence, same_word = equal("sentences") & both, equal("words") & both
-        at[:, distances], inside[:, distances] = both.sum(-1), same_sentence.sum(-1)
+        at[..., distances], inside[..., distances] = both.sum(-1), same_sentence.sum(-1)
         far = torch.arange(distances.start, distances.stop, device=device) > UNRELATED_DISTANCE
         apart = plain & ~same_sentence & ~same_word & far[:, None]
         same_word &= ~equal("occurrences")
         kind = torch.maximum(*_ends(own["word_classes"], 0, distances))
         for n, which in enumerate((both & equal("ids"), both & ~plain, apart)):
-            more[:, n] += which.sum((1, 2))
+            more[n] += which.sum((2, 3))
         for n in range(WORD_CLASSES):
-            more[:, 3 + n] += (same_word & (kind == n)).sum((1, 2))
-    bins = put(distance_bin(np.arange(size)), device)
-    by_bin = torch.zeros(2, texts, DISTANCE_BINS, dtype=torch.int64, device=device)
-    by_bin.index_add_(2, bins, torch.stack([at, inside]))  # nothing is at distance 0
+            more[3 + n] += (same_word & (kind == n)).sum((2, 3))
+    by_bin = torch.zeros(2, settings, texts, DISTANCE_BINS, dtype=torch.int64, device=device)
+    # Nothing is at distance 0.
+    by_bin.index_add_(3, bins_of(size, device), torch.stack([at, inside]))
+    at, inside, more = at.flatten(0, 1), inside.flatten(0, 1), more.flatten(1)
+    by_bin = by_bin.flatten(1, 2)
     chance: dict[str, Any] = {
         "count": at.sum(1),
         "by_distance": by_bin[0],
         "same_sentence": inside.sum(1),
         "same_sentence_by_distance": by_bin[1],
-        "same_token": more[:, 0],
-        "same_word": more[:, 3:].sum(1),
-        "repeated": more[:, 3:],
-        "special": more[:, 1],
-        "unrelated": more[:, 2],
+        "same_token": more[0],
+        "same_word": more[3:].sum(0),
+        "repeated": more[3:].T,
+        "special": more[1],
+        "unrelated": more[2],
     }
     return AllPairs(ChancePairs(**chance), inside.double() / at.clamp(min=1).double())
 
 
 def _ends(values: Tensor, behind: int, distances: slice) -> tuple[Tensor, Tensor]:
-    """Of values (B, S) those of a token and of another so far behind it: (B, distances, S)."""
-    size = values.shape[1]
+    """Of values (…, S) those of a token and of another so far behind it: (…, distances, S)."""
+    size = values.shape[-1]
     later = torch.nn.functional.pad(values, (0, size), value=behind)
-    return values[:, None], later.unfold(1, size, 1)[:, distances]
-
-
-def each_of(chance: ChancePairs, change: Callable[[Any], Any]) -> ChancePairs:
-    """The same counts, every array changed in one way."""
-    arrays = {field.name: change(getattr(chance, field.name)) for field in fields(chance)}
-    return replace(chance, **arrays)
+    return values[..., None, :], later.unfold(-1, size, 1)[..., distances, :]
