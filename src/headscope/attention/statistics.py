@@ -124,11 +124,9 @@ def start_attention_statistics(
         )
     if query.shape[1] % key.shape[1]:
         raise NotPossible(f"{query.shape[1]} query heads cannot share {key.shape[1]} key heads")
-    together = np.concatenate([*classes, [0]])
-    if [len(own) for own in classes] != batch.lengths.tolist() or not (
-        0 <= together.min() <= together.max() < number_of_classes
-    ):
-        _refuse_classes(batch, classes, number_of_classes)
+    # Looked at once, for all layers; what is remembered keeps the classes, and so their id.
+    known = ("classes", id(classes), number_of_classes)
+    batch.remember(known, lambda: _checked(batch, classes, number_of_classes))
     scores = Scores(
         query.shape[-1] ** -0.5 if scaling is None else scaling, causal, window, softcap
     )
@@ -150,10 +148,20 @@ def start_attention_statistics(
 attention_statistics = at_once(start_attention_statistics)
 
 
-def _refuse_classes(batch: TokenBatch, classes: Sequence[Ints], number: int) -> None:
-    for b, (text, own) in enumerate(zip(batch.texts, classes, strict=True)):
-        if len(text) != len(own) or not np.all((own >= 0) & (own < number)):
-            raise NotPossible(
-                f"text {b + 1} of the batch needs a class from 0 to {number - 1} for each of its "
-                f"{len(text)} tokens"
-            )
+def _checked(batch: TokenBatch, classes: Sequence[Ints], number: int) -> Sequence[Ints]:
+    """The classes of a batch, if every token has one."""
+    together = np.concatenate([*classes, [0]])
+    if [len(own) for own in classes] == batch.lengths.tolist() and (
+        0 <= together.min() <= together.max() < number
+    ):
+        return classes
+    wrong = (
+        b
+        for b, (text, own) in enumerate(zip(batch.texts, classes, strict=True))
+        if len(text) != len(own) or not np.all((own >= 0) & (own < number))
+    )
+    b = next(wrong)
+    raise NotPossible(
+        f"text {b + 1} of the batch needs a class from 0 to {number - 1} for each of its "
+        f"{len(batch.texts[b])} tokens"
+    )

@@ -17,6 +17,7 @@ from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import VectorSizes, read_vectors, vector_sizes
 
 BINS = 128  # room for every bin of distance
+NONE = np.iinfo(np.int32).max  # a number behind all others
 SHARE_STEPS = 2.0**40  # the chance of one sentence is kept in whole numbers of one over this
 
 
@@ -49,15 +50,17 @@ class TextTensors:
         own, members = tokens.host, np.stack([tokens.kept(special) for special in settings])
         whole = _in_blocks(members, tile, False).all(-1)  # (settings, B, blocks)
         ordinary = tokens.there & (own["ordinary"] > 0)
-        plain = _in_blocks(ordinary, tile, False).all(-1)  # (B, blocks)
-        numbers = _in_blocks(own["sentences"], tile, -1)  # (B, blocks, tile)
+        plain = ~_in_blocks(members & ~ordinary, tile, False).any(-1)  # (settings, B, blocks)
+        sentences, told = own["sentences"], ordinary & (own["sentences"] >= 0)
+        first = _in_blocks(np.where(told, sentences, NONE), tile, NONE).min(-1)  # (B, blocks)
+        last = _in_blocks(np.where(told, sentences, -1), tile, -1).max(-1)
         order = _repeated(own["words"], ordinary)
         self.repeats = int((order >= 0).sum(1).max())
         small = {
             "kept": np.where(tokens.there, members, -1),
             "whole": whole,
             "whole_run": _longest_run(whole),
-            "blocks_of": np.stack([plain, numbers.min(2), numbers.max(2)], 1)[None],
+            "blocks_of": np.stack(np.broadcast_arrays(plain, first, last), 2),
             "order": order[None],
             "lengths": tokens.lengths[None],
         }
@@ -133,11 +136,10 @@ def _repeated(words: Any, ordinary: Any) -> Any:
 
     words: (B, S), negative for none; the result has as many columns as the text with most needs.
     """
-    none = np.iinfo(np.int32).max
-    own = np.where(ordinary & (words >= 0), words, none)
+    own = np.where(ordinary & (words >= 0), words, NONE)
     order = np.argsort(own, axis=1, kind="stable")
     sorted_words = np.take_along_axis(own, order, 1)
-    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != none)
+    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != NONE)
     again = np.zeros(own.shape, bool)
     again[:, 1:] |= alike
     again[:, :-1] |= alike

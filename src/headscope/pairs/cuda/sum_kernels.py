@@ -163,7 +163,7 @@ def relate(
     kept,
     sentence,  # (B, S) int32
     ordinary,  # (B, S) int32
-    blocks_of,  # (B, 3, blocks) int32: whether all take part and none is special, sentence range
+    blocks_of,  # (B, 3, blocks) int32: whether no special token takes part, sentence range
     shifts,
     related,  # (BH, blocks, 2) float32 out
     texts,
