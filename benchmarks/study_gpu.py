@@ -57,7 +57,8 @@ def agree():
         seen[f"{device}, left there"] = observer.start(units, "real")()
     for other_way in ("cuda", "cuda, left there"):
         worst = {}
-        for one, other in zip(seen["cpu"][1], seen[other_way][1], strict=True):
+        apart = [own for found in seen[other_way][1] for own in found.apart()]
+        for one, other in zip(seen["cpu"][1], apart, strict=True):
             for name in ("mean", "variance", "maximum", "related_sum", "unrelated_square"):
                 left, right = one.pairs(name), to_host(other.pairs(name))
                 off = np.abs(left - right) / np.abs(left).max()
@@ -176,7 +177,7 @@ def on_the_host(scope, units):
     tokens, settings = TokenTensors(batch, device), ("kept", "left_out")
     steps = {
         "types": lambda: [anchor.types_of(unit, 0) for unit in units],
-        "couples": lambda: [repetition.couples(unit, 0) for unit in units],
+        "couples": lambda: repetition.couples(units, 0),
         "chance of focus": lambda: [focus.focus_chance(u.tokens, causal=False) for u in units],
         "places of words": lambda: [word_places(unit, 30522) for unit in units],
         "tokens on the device": lambda: TokenTensors(batch, device),

@@ -90,7 +90,7 @@ class ObservedModel:
         """As `observe`, over a batch of ids (texts, tokens); `mask` is 0 where one is padded."""
         if mask is not None:
             name = "decoder_attention_mask" if self.loaded.needs_source else "attention_mask"
-            options[name] = mask.to(self.model.device)
+            options[name] = _sent(mask, self.model.device)
         check_vocabulary(self.shape.name, self.loaded.backbone, ids)
         own, tokens = self.shape.own, ids.shape[1]
 
@@ -102,7 +102,7 @@ class ObservedModel:
         # Not inference_mode: statistics of what is seen may be made in other threads.
         with torch.no_grad(), capture(self.model, within_reach, change=self.silencing()):
             given = {name: one.expand(len(ids), -1) for name, one in self.loaded.given.items()}
-            options = {self.loaded.takes: ids.to(self.model.device), **given, **options}
+            options = {self.loaded.takes: _sent(ids, self.model.device), **given, **options}
             return self.loaded.backbone(**options)
 
     def observe_inputs(self, inputs: dict[str, Tensor], observe: Observe) -> None:
@@ -190,3 +190,10 @@ def _are_weights(given: Any, tokens: int) -> bool:
 
 def _weigh_dense(weights: Tensor, values: Tensor, rows: slice) -> Tensor:
     return weights[:, :, rows].to(values.device) @ values
+
+
+def _sent(values: Tensor, device: torch.device) -> Tensor:
+    """What the host has, on a device, without waiting for what that does."""
+    if device.type != "cuda" or values.is_cuda:
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)

@@ -296,4 +296,7 @@ def ahead(items: Iterator[T], stopped: Callable[[], bool] = lambda: False) -> It
 
 def padded(rows: Sequence[NDArray[Any]], length: int, fill: int | bool) -> NDArray[Any]:
     """Rows of one length, filled behind their own ends."""
-    return np.stack([np.pad(row, (0, length - len(row)), constant_values=fill) for row in rows])
+    found = np.full((len(rows), length), fill, rows[0].dtype)
+    for own, row in zip(found, rows, strict=True):
+        own[: len(row)] = row
+    return found

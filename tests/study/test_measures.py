@@ -164,14 +164,14 @@ def test_hubs_alone_make_no_anchor_unique(tiny, units):
 
 def test_detection_is_the_area_under_the_curve(tiny, units):
     unit = units[5]
-    assert (repetition.couples(unit, 0) >= 0).all()
+    assert (repetition.couples([unit], 0) >= 0).all()
     vectors = tiny.head_vectors(unit.tokens)
     words = unit.marks.words
     estimates = np.mean(
         [
             [
                 repetition.detection(
-                    layer[None].float(), torch.from_numpy(repetition.couples(unit, seed))[None]
+                    layer[None].float(), torch.from_numpy(repetition.couples([unit], seed))
                 )[0].numpy()
                 for layer in vectors
             ]

@@ -4,6 +4,8 @@ For one text, `focus_sums` asks the model's own attention function (`HeadOutputs
 corpus, `attention` computes A again from queries and keys, a few rows at a time. Neither keeps A.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -46,13 +48,7 @@ def update(observed: ObservedAttention) -> dict[str, Array]:
     targets = [*classes, *near, (by_class * beside(inside, mass)).sum(-1)]
     spread, most = _columns(observed)
     lengths = np.array([len(unit) for unit in units], np.float64)
-    visible = [_visible(len(unit), observed.causal) for unit in units]
-    even = [
-        lengths,
-        [np.log(rows).sum() for rows in visible],
-        [(1 / rows).sum() for rows in visible],
-        [_spread(_even_columns(rows)) for rows in visible],
-    ]
+    even = [lengths, *zip(*(_even(len(unit), observed.causal) for unit in units), strict=True)]
     masses = np.stack([focus_chance(unit.tokens, causal=observed.causal) for unit in units], 1)
     by_text = beside(np.concatenate([even, masses])[..., None, None], mass)  # (…, texts, 1, 1)
     sums = {
@@ -102,6 +98,13 @@ def _in_sentences(tokens: Tokens) -> Values:
     inside[TokenClass.SEPARATOR] = 0
     inside[TokenClass.FIRST] = 0 if tokens.special[0] else 1
     return inside
+
+
+@lru_cache(maxsize=1024)
+def _even(size: int, causal: bool) -> tuple[float, float, float]:
+    """Entropy and largest weight of rows that spread evenly, summed; and columns they attend."""
+    rows = _visible(size, causal)
+    return np.log(rows).sum(), (1 / rows).sum(), _spread(_even_columns(rows))
 
 
 def _visible(size: int, causal: bool) -> Values:

@@ -3,6 +3,7 @@
 The AUC of a text is estimated from `COUPLES` seeded couples of one pair of each kind.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,28 +35,52 @@ BY_CLASS = (
 )  # in the order of `WordClass`
 
 
-def couples(unit: Unit, seed: int) -> NDArray[np.int64]:
-    """Places (4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none.
+def couples(units: Sequence[Unit], seed: int) -> NDArray[np.int64]:
+    """Places (units, 4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none.
 
     Each is drawn evenly from all ordered pairs of its kind: one end by how many others it has, and
-    then one of these.
+    then one of these. All units are looked at together, one behind the other.
     """
-    words, occurrences = unit.marks.words, unit.marks.occurrences
-    places = np.flatnonzero(words >= 0)
-    # By word, and pieces of one occurrence beside each other.
-    order = places[np.argsort(words[places], kind="stable")]
-    of_word, of_occurrence = _runs(words[order]), _runs(occurrences[order])
-    again, other = of_word.size - of_occurrence.size, len(order) - of_word.size
-    if not (again.any() and other.any()):
-        return np.full((4, COUPLES), -1)
-    random = unit.random(seed, "couples")
-    first, second = _draw(random, again)
+    order = [_by_word(unit.marks.words) for unit in units]
+    sizes = np.array([len(own) for own in order])
+    begin = sizes.cumsum() - sizes  # of each unit
+    unit_of = np.repeat(np.arange(len(units)), sizes)
+    of_word, of_occurrence = (
+        _runs(unit_of, [getattr(u.marks, name)[own] for u, own in zip(units, order, strict=True)])
+        for name in ("words", "occurrences")
+    )
+    partners = [of_word.size - of_occurrence.size, sizes[unit_of] - of_word.size]
+    reached = np.zeros((2, len(unit_of) + 1), np.int64)  # partners of all tokens before each
+    np.cumsum(partners, axis=1, out=reached[:, 1:])
+    before, total = reached[:, begin], reached[:, begin + sizes] - reached[:, begin]
+    found = np.full((len(units), 4, COUPLES), -1)
+    some = np.flatnonzero(total.all(0))  # units with pairs of both kinds
+    if not some.size:
+        return found
+    drawn = np.empty((2, len(some), COUPLES), np.int64)
+    for n, unit in enumerate(some):
+        random = units[int(unit)].random(seed, "couples")
+        drawn[:, n] = [random.integers(number, size=COUPLES) for number in total[:, unit]]
+    drawn += before[:, some, None]
+    ones = [np.searchsorted(reached[kind, 1:], drawn[kind], side="right") for kind in range(2)]
+    first, third = ones
+    second, fourth = (reached[kind, 1:][ones[kind]] - drawn[kind] - 1 for kind in range(2))
     # Others of the word stand in its run, before this occurrence and after it.
     second += of_word.start[first]
     second += of_occurrence.size[first] * (second >= of_occurrence.start[first])
-    third, fourth = _draw(random, other)
+    fourth += begin[some, None]
     fourth += of_word.size[third] * (fourth >= of_word.start[third])
-    return order[np.stack([first, second, third, fourth])]
+    found[some] = np.concatenate(order)[np.stack([first, second, third, fourth], 1)]
+    return found
+
+
+def _by_word(words: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The places of tokens that are of a word, by word."""
+    places = np.flatnonzero(words >= 0)
+    own = words[places]
+    # Numbers of 16 bits are put in order in one go.
+    narrow = own.astype(np.int16) if own.max(initial=0) < 2**15 else own
+    return places[np.argsort(narrow, kind="stable")]
 
 
 class _Runs(NamedTuple):
@@ -65,22 +90,13 @@ class _Runs(NamedTuple):
     size: NDArray[np.int64]
 
 
-def _runs(numbers: NDArray[Any]) -> _Runs:
-    new = np.ones(len(numbers), bool)
-    new[1:] = numbers[1:] != numbers[:-1]
+def _runs(unit_of: NDArray[np.int64], parts: Sequence[NDArray[Any]]) -> _Runs:
+    """The runs of the numbers of some units; none goes from one unit to the next."""
+    numbers, new = np.concatenate(parts), np.ones(len(unit_of), bool)
+    new[1:] = (numbers[1:] != numbers[:-1]) | (unit_of[1:] != unit_of[:-1])
     starts = np.flatnonzero(new)
     sizes = np.diff(starts, append=len(numbers))
     return _Runs(np.repeat(starts, sizes), np.repeat(sizes, sizes))
-
-
-def _draw(
-    random: np.random.Generator, partners: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draw pairs: one end, and the number of the other among its partners."""
-    reached = partners.cumsum()
-    drawn = random.integers(reached[-1], size=COUPLES)
-    one = np.searchsorted(reached, drawn, side="right")
-    return one, reached[one] - drawn - 1
 
 
 def detection(vectors: Tensor, places: Tensor) -> Tensor:

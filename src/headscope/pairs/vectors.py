@@ -70,10 +70,9 @@ class VectorSizes:
 
 def vector_sizes(z: Tensor, read: Tensor, reading: SimilarityReading, kept: Tensor) -> VectorSizes:
     """Sizes of z (…, S, d), from which `read` was read; kept (…, S) made the mean."""
-    last_place = ROUNDED * torch.finfo(z.dtype).eps
     if reading == "raw":
-        lengths = torch.linalg.vector_norm(read, dim=-1, dtype=torch.float32)
-        return VectorSizes(lengths, lengths * last_place**0.5)
+        lengths = torch.linalg.vector_norm(read.float(), dim=-1)
+        return VectorSizes(lengths, lengths * last_place(z) ** 0.5)
     wide = z.float()
     wide = wide / wide.abs().amax((-2, -1), keepdim=True).clamp(min=2.0**-126)
     lengths = torch.linalg.vector_norm(wide, dim=-1)
@@ -84,7 +83,12 @@ def vector_sizes(z: Tensor, read: Tensor, reading: SimilarityReading, kept: Tens
         rest = torch.linalg.vector_norm(wide - mean, dim=-1)
         least = NO_DIRECTION * lengths.amax(-1, keepdim=True)
         grown = (lengths / rest.maximum(least).clamp(min=2.0**-126)).sqrt()
-    return VectorSizes(lengths, grown * last_place**0.5)
+    return VectorSizes(lengths, grown * last_place(z) ** 0.5)
+
+
+def last_place(z: Tensor) -> float:
+    """What rounding changes C_ij by, in parts of ‖z_i‖‖z_j‖."""
+    return ROUNDED * torch.finfo(z.dtype).eps
 
 
 def refuse_not_finite(finite: Tensor, layer: str | None, what: str = "head vectors") -> None:

@@ -37,7 +37,7 @@ class TokensThere:
         own = [padded(batch.kept(special), length, False) for special in settings]
         self.members = Members.of(own, device)
         self.kept = dict(zip(settings, put(np.stack(own), device), strict=True))
-        self.couples = put(np.stack([repetition.couples(unit, seed) for unit in units]), device)
+        self.couples = put(repetition.couples(units, seed), device)
 
     def detection(self, z: Tensor, kinds: Sequence[SimilarityKind]) -> dict[SimilarityKind, Tensor]:
         """How well similarity detects repeated words, by kind (texts, heads).

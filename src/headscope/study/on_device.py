@@ -182,10 +182,9 @@ class _Tokens:
     def __init__(self, batch: Pass, z: Tensor):
         by, size = batch.by, int(max(batch.batch.lengths))
         kept = [padded(batch.batch.kept(special), size, False) for special in by.settings]
-        couples = [repetition.couples(unit, by.seed) for unit in batch.units]
         self.settings, self.number = by.settings, len(batch.units)
         self.kept = put(np.stack(kept).astype(np.int32), z.device)  # (settings, texts, tokens)
-        self.couples = put(np.stack(couples), z.device)
+        self.couples = put(repetition.couples(batch.units, by.seed), z.device)
 
     def vectors(self, z: Tensor) -> dict[str, Tensor]:
         """Their sizes and rank (settings · texts, layers, heads)."""

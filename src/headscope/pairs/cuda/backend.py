@@ -39,7 +39,7 @@ from headscope.pairs.statistics import (
     joined,
 )
 from headscope.pairs.tokens import SimilarityReading, Special
-from headscope.pairs.vectors import refuse_not_finite
+from headscope.pairs.vectors import VectorSizes, last_place, refuse_not_finite
 
 LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
 LIST_BYTES = 5 * 2**27  # of pairs listed at once
@@ -195,7 +195,8 @@ def _start(
 ) -> Pending:
     text = text_tensors(batch, settings, z, reading, len(layers))
     own, sizes = read(z, text, reading)
-    vectors = launches.measure(own, text)
+    vectors, lengths = launches.measure(own, text)
+    sizes = sizes or VectorSizes(lengths, lengths * last_place(own) ** 0.5)
     sums = launches.add_up(vectors)
     most = int(text.counts.max(initial=0))
 

@@ -119,6 +119,65 @@ def _same(pointer, at, i, j, high):
     return (one == tl.load(pointer + at + j, mask=high, other=1)).to(tl.int32)
 
 
+@triton.jit(do_not_specialize=["S"])
+def add_ends(
+    heads,
+    types,  # (rows, KINDS, S) int32, where the type of each token first occurs
+    taking_part,  # (BH, S) int32
+    ends,  # (heads, KINDS, S) int32 in and out: ends of high pairs, at the first place of each type
+    H,
+    S,
+    KINDS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Count the ends of high pairs by type."""
+    own = tl.program_id(1)
+    bh = tl.load(heads + own)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    part = tl.load(taking_part + bh * S + i, mask=i < S, other=0)
+    for kind in tl.static_range(KINDS):
+        type_ = tl.load(types + (bh // H * KINDS + kind) * S + i, mask=part > 0, other=0)
+        at = ends + (own.to(tl.int64) * KINDS + kind) * S
+        tl.atomic_add(at + type_, part, mask=part > 0, sem="relaxed")
+
+
+@triton.jit(do_not_specialize=["S"])
+def find_leaders(
+    heads,
+    types,
+    ends,
+    anchors,  # (BH, KINDS) int64 out: the ends of the leading type, and 65,535 less its first place
+    marks,  # (BH, S) int32 out: a bit for each kind whose leading type is near a token
+    H,
+    S,
+    KINDS: tl.constexpr,
+    AROUND: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Find the type of each kind with most ends, of equals the first, and mark what is near it."""
+    own = tl.program_id(0)
+    bh = tl.load(heads + own)
+    for kind in tl.static_range(KINDS):
+        best = tl.zeros((BLOCK,), tl.int64)
+        for start in range(0, S, BLOCK):
+            i = start + tl.arange(0, BLOCK)
+            count = tl.load(ends + (own.to(tl.int64) * KINDS + kind) * S + i, mask=i < S, other=0)
+            best = tl.maximum(best, (count.to(tl.int64) << 16) + (65535 - i))
+        leading = tl.max(best)
+        tl.store(anchors + bh * KINDS + kind, leading)
+        leader = (65535 - (leading & 0xFFFF)).to(tl.int32)
+        row = types + (bh // H * KINDS + kind) * S
+        for start in range(0, S, BLOCK):
+            i = start + tl.arange(0, BLOCK)
+            near = i < 0
+            for step in tl.static_range(2 * AROUND + 1):
+                j = i + step - AROUND
+                near = near | (tl.load(row + j, mask=(j >= 0) & (j < S), other=-1) == leader)
+            out = marks + bh * S + i
+            before = tl.load(out, mask=i < S, other=0)
+            tl.store(out, before | (near.to(tl.int32) << kind), mask=i < S)
+
+
 @triton.jit(do_not_specialize=["S", "room", "lists", "reach_head", "reach_token"])
 def count_around(
     listed,
@@ -127,45 +186,31 @@ def count_around(
     reach,
     reach_head,
     reach_token,
-    types,  # (B, KINDS, S) int64
-    anchors,  # (BH, KINDS) int64
+    marks,  # (BH, S) int32
     around,  # (BH, KINDS) int32 in and out
     room,
     lists,
-    H,
     S,
     KINDS: tl.constexpr,
-    AROUND: tl.constexpr,
+    WIDTH: tl.constexpr,  # at least KINDS, a power of two
     BLOCK: tl.constexpr,
 ):
-    """Count the listed pairs that are high and have an end near the leading type."""
+    """Count the listed pairs that are high and have an end near the leading type of each kind."""
     program, own = tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
-    limit = reach + bh * reach_head
-    for kind in tl.static_range(KINDS):
-        leader = 65535 - (tl.load(anchors + bh * KINDS + kind) & 0xFFFF)
-        row = types + ((bh // H) * KINDS + kind) * S
-        count = tl.zeros((BLOCK,), tl.int32)
-        for n in range(program, lists, tl.num_programs(0)):
-            size = tl.minimum(tl.load(found + own * lists + n), room)
-            base = listed + (own.to(tl.int64) * lists + n) * room
-            for start in range(0, size, BLOCK):
-                m = start + tl.arange(0, BLOCK)
-                entry = tl.load(base + m, mask=m < size, other=0)
-                place, c = (entry & 0xFFFFFFFF).to(tl.int32), listed_value(entry)
-                i, j = place // S, place % S
-                least_i = tl.load(limit + i * reach_token)
-                least = tl.minimum(least_i, tl.load(limit + j * reach_token))
-                high = (m < size) & (c >= least)
-                near = high & False
-                for step in tl.static_range(2 * AROUND + 1):
-                    near = near | _is(row, i + step - AROUND, S, high, leader)
-                    near = near | _is(row, j + step - AROUND, S, high, leader)
-                count += near.to(tl.int32)
-        tl.atomic_add(around + bh * KINDS + kind, tl.sum(count), sem="relaxed")
-
-
-@triton.jit
-def _is(row, place, S, high, leader):
-    """Where a token of the text is of a type."""
-    return tl.load(row + place, mask=high & (place >= 0) & (place < S), other=-1) == leader
+    limit, near = reach + bh * reach_head, marks + bh * S
+    kind = tl.arange(0, WIDTH)
+    count = tl.zeros((WIDTH,), tl.int32)
+    for n in range(program, lists, tl.num_programs(0)):
+        size = tl.minimum(tl.load(found + own * lists + n), room)
+        base = listed + (own.to(tl.int64) * lists + n) * room
+        for start in range(0, size, BLOCK):
+            m = start + tl.arange(0, BLOCK)
+            entry = tl.load(base + m, mask=m < size, other=0)
+            place, c = (entry & 0xFFFFFFFF).to(tl.int32), listed_value(entry)
+            i, j = place // S, place % S
+            least = tl.minimum(tl.load(limit + i * reach_token), tl.load(limit + j * reach_token))
+            high = (m < size) & (c >= least)
+            bits = tl.load(near + i, mask=high, other=0) | tl.load(near + j, mask=high, other=0)
+            count += tl.sum((bits[:, None] >> kind[None, :]) & 1, 0)
+    tl.atomic_add(around + bh * KINDS + kind, count, mask=kind < KINDS, sem="relaxed")

@@ -85,7 +85,7 @@ def eigenvalues(matrices: Tensor) -> Tensor:
     flat = matrices.float().reshape(-1, d, d).contiguous()
     D = max(16, 1 << (d - 1).bit_length())
     diagonal, beside, values = torch.zeros(3, len(flat), d, device=flat.device)
-    warps = {16: 1, 32: 1, 64: 4, 128: 8}[D]
+    warps = 1 if D <= 64 else 8
     tridiagonal[(len(flat),)](flat, diagonal, beside, d, D=D, num_warps=warps)
     bisect[(len(flat),)](diagonal, beside, values, d, D=D, STEPS=STEPS, num_warps=max(1, D // 32))
     return values.view(matrices.shape[:-1])

@@ -26,16 +26,18 @@ class Counted:
     taking_part: Tensor  # (BH, S)
     anchors: Tensor  # (BH, K) int64: the ends of the leading type, and 65,535 less its first place
     around: Tensor  # (BH, K) pairs in the surroundings of it
+    marks: Tensor  # (BH, S) a bit for each kind whose leading type is near
 
     @staticmethod
     def nothing(layer: Layer, sizes: VectorSizes, large: Tensor, reach: Tensor) -> "Counted":
         """Nothing counted yet."""
         size, number, types = layer.text.size, layer.number, layer.text.types
         kinds = 0 if types is None else types.shape[1]
-        shapes = [(number, width) for width in (2 * COUNTERS, 2, BINS, size, kinds)]
+        widths = (2 * COUNTERS, 2, BINS, size, kinds, size if kinds else 0)
+        shapes = [(number, width) for width in widths]
         wide_counters, wide_expected, *parts = zeros(layer.z.device, *shapes)
         counters, expected = wide_counters.view(torch.int64), wide_expected.view(torch.int64)
-        by_bin, taking_part, around = parts
+        by_bin, taking_part, around, marks = parts
         anchors = torch.zeros(number, kinds, dtype=torch.int64, device=layer.z.device)
         return Counted(
             reach,
@@ -47,6 +49,7 @@ class Counted:
             taking_part,
             anchors,
             around,
+            marks,
         )
 
     def put(self, heads: Tensor, other: "Counted") -> None:
@@ -92,37 +95,38 @@ class Counted:
 
     def find_anchors(self, layer: Layer) -> None:
         """Find the leading types of some heads, once all their high pairs are counted."""
-        types = layer.text.types
+        text, types = layer.text, layer.text.types
         if types is None:
             return
-        heads, place = layer.heads.long(), torch.arange(types.shape[2], device=types.device)
-        own = types[heads // layer.z.shape[1]].clamp(min=0)  # (n, K, S); padding has no ends
-        ends = torch.zeros(own.shape, dtype=torch.int64, device=own.device)
-        part = self.taking_part[heads].long()[:, None].expand(own.shape)
-        ends.scatter_add_(2, own, part)
-        # Most ends; of equals, the first.
-        self.anchors[heads] = ((ends << 16) + (65_535 - place)).amax(2)
+        (number,), (_, kinds, size) = layer.heads.shape, types.shape
+        ends = torch.zeros(number, kinds, size, dtype=torch.int32, device=types.device)
+        own = (layer.heads, types)
+        sizes = {"H": layer.z.shape[1], "S": text.size, "KINDS": kinds, "BLOCK": BLOCK}
+        grid = (-(-size // BLOCK), number)
+        count_kernels.add_ends[grid](*own, self.taking_part, ends, **sizes)
+        count_kernels.find_leaders[(number,)](
+            *own, ends, self.anchors, self.marks, AROUND=AROUND, **sizes
+        )
 
     def add_around(self, lists: Lists) -> None:
         """Count the listed pairs that reach the threshold in the surroundings of the anchors."""
         text, layer = lists.layer.text, lists.layer
         if text.types is None:
             return
+        kinds = text.types.shape[1]
         count_kernels.count_around[lists.grid](
             lists.listed,
             lists.found,
             layer.heads,
             self.reach,
             *strides(self.reach),
-            text.types,
-            self.anchors,
+            self.marks,
             self.around,
             lists.room,
             lists.number,
-            layer.z.shape[1],
             text.size,
-            KINDS=text.types.shape[1],
-            AROUND=AROUND,
+            KINDS=kinds,
+            WIDTH=1 << (kinds - 1).bit_length(),
             BLOCK=BLOCK,
             num_warps=4,
         )

@@ -27,17 +27,18 @@ def zeros(device: torch.device, *shapes: Sequence[int]) -> list[Tensor]:
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def measure(z: Tensor, text: TextTensors) -> Layer:
-    """Look at the vectors of a layer once, for where their similarities lie."""
+def measure(z: Tensor, text: TextTensors) -> tuple[Layer, Tensor]:
+    """Look at the vectors of a layer once: where similarities lie, and lengths (BH, S)."""
     heads = text.heads(z.shape[1])
     largest, shift, scale = torch.empty(3, len(heads), device=z.device)
     layer = Layer(z, heads, text, largest, shift, scale)
     D = layer.shape["D"]
-    out = (largest, shift, scale)
+    lengths = layer.new(text.size)
+    out = (largest, shift, scale, lengths)
     sum_kernels.measure[(len(heads),)](
         z, text.kept, text.pairs, *out, *layer.vectors, T=max(16, 8192 // D), D=D, num_warps=8
     )
-    return layer
+    return layer, lengths
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class TextTensors:
         self.token, self.occurrence = named["ids"], named["occurrences"]
         self.word_class = named["word_classes"]
         # (rows, K, S), where the type of each token first occurs
-        self.types = None if tokens.types is None else as_rows(tokens.types[None])
+        self.types = None if tokens.types is None else as_rows(tokens.types[None].int())
 
         found = count_all_pairs(tokens, there["kept"] > 0)
         self.chance = found.chance  # of every text, for every setting
@@ -136,10 +136,11 @@ def _repeated(words: Any, ordinary: Any) -> Any:
 
     words: (B, S), negative for none; the result has as many columns as the text with most needs.
     """
-    own = np.where(ordinary & (words >= 0), words, NONE)
+    none = np.int16(2**15 - 1) if words.max(initial=0) < 2**15 - 1 else NONE
+    own = np.where(ordinary & (words >= 0), words, none).astype(np.asarray(none).dtype)
     order = np.argsort(own, axis=1, kind="stable")
     sorted_words = np.take_along_axis(own, order, 1)
-    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != NONE)
+    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != none)
     again = np.zeros(own.shape, bool)
     again[:, 1:] |= alike
     again[:, :-1] |= alike
@@ -191,23 +192,22 @@ class Layer:
         return torch.empty((self.number, *shape), dtype=dtype, device=self.z.device)
 
 
-def read(z: Tensor, text: TextTensors, reading: SimilarityReading) -> tuple[Tensor, VectorSizes]:
-    """The read vectors of some layers z (layers · B, H, S, d), for the kernels, and their sizes.
+def read(
+    z: Tensor, text: TextTensors, reading: SimilarityReading
+) -> tuple[Tensor, VectorSizes | None]:
+    """The vectors of some layers z (layers · B, H, S, d), read, and contiguous in the last axis.
 
-    Contiguous in the last dimension; raw ones are the same for every setting, and there once.
+    Raw ones are the same for every setting, and there once; their sizes are found with the rest.
     """
     z, settings = z[:, :, : text.size], text.shape[0]
-    members = (text.kept > 0)[:, None]  # (rows, 1, S)
     if reading == "raw":
-        sizes = vector_sizes(z, z, reading, members)
-        lengths, rounding = (x.repeat(settings, 1, 1) for x in (sizes.lengths, sizes.rounding))
-    else:
-        real = (text.kept >= 0)[:, None, :, None]  # (rows, 1, S, 1)
-        own = torch.where(real, z.repeat(settings, 1, 1, 1), 0)
-        found = read_vectors(own, reading, members.expand(own.shape[:3]))
-        z = torch.where(found.finite[..., None, None], found.vectors, torch.nan)
-        sizes = vector_sizes(own, z, reading, members.expand(own.shape[:3]))
-        lengths, rounding = sizes.lengths, sizes.rounding
-    lengths = torch.where(members, lengths, 0.0).flatten(0, 1)  # (rows · H, S)
-    sizes = VectorSizes(lengths, rounding.flatten(0, 1).contiguous())
-    return z if z.stride(3) == 1 else z.contiguous(), sizes
+        return z if z.stride(3) == 1 else z.contiguous(), None
+    members = (text.kept > 0)[:, None].expand(-1, z.shape[1], -1)  # (rows, H, S)
+    real = (text.kept >= 0)[:, None, :, None]  # (rows, 1, S, 1)
+    own = torch.where(real, z.repeat(settings, 1, 1, 1), 0)
+    found = read_vectors(own, reading, members)
+    vectors = torch.where(found.finite[..., None, None], found.vectors, torch.nan)
+    sizes = vector_sizes(own, vectors, reading, members)
+    lengths = torch.where(members, sizes.lengths, 0.0).flatten(0, 1)  # (rows · H, S)
+    rounding = sizes.rounding.flatten(0, 1).contiguous()
+    return vectors.contiguous(), VectorSizes(lengths, rounding)

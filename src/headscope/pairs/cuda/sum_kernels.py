@@ -24,6 +24,7 @@ def measure(
     largest,  # (BH,) float32 out: the largest |z|; NaN where something is not finite
     shifts,  # (BH,) float32 out: about the mean of C
     scales,  # (BH,) float32 out: one over how far they are spread, at most
+    lengths,  # (BH, S) float32 out: of the vectors that take part; 0 for others
     texts,
     z_text,
     z_head,
@@ -54,6 +55,7 @@ def measure(
         z = tl.where((part > 0)[:, None], z, 0.0)
         total += z
         square += z * z
+        tl.store(lengths + bh * S + i, tl.sqrt_rn(tl.sum(z * z, 1)), mask=i < S)
         members += (part > 0).to(tl.int32)
     added = tl.sum(total, 0)  # (D,)
     squares = tl.sum(tl.sum(square, 1))
