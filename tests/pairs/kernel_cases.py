@@ -154,7 +154,7 @@ def test_texts_too_long_for_the_kernels_are_refused():
         pair_statistics(torch.zeros(1, 1, 50_000, 1), tokens, quantile(), backend="cuda")
 
 
-@pytest.mark.parametrize("d", [1, 2, 16, 24, 64])
+@pytest.mark.parametrize("d", [1, 2, 16, 24, 40, 64, 100])
 def test_eigenvalues_are_those_of_lapack(d):
     rng = np.random.default_rng(d)
     vectors = torch.from_numpy(rng.normal(size=(3, 2, 12, d))).float() * 10.0 ** -torch.arange(d)

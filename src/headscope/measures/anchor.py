@@ -57,9 +57,10 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
     leaders, ends, around = (observed.anchors(name) for name in ("place", "ends", "around"))
     found = {"pairs": count, "weight": weight}
     for number, kind in enumerate(KINDS):
-        draws = list(range(number + len(KINDS), leaders.shape[-1], len(KINDS)))
-        for name, those in (("", [number]), ("_chance", draws)):
-            leader = stack([leaders[..., one] for one in those], 0)  # (draws, texts, layers, heads)
+        draws = slice(number + len(KINDS), None, len(KINDS))
+        for name, those in (("", slice(number, number + 1)), ("_chance", draws)):
+            own = leaders[..., those]  # (texts, layers, heads, draws)
+            leader = stack([own[..., one] for one in range(own.shape[-1])], 0)
             everyone = _fellows(leader.reshape(*leader.shape[:2], -1)).reshape(leader.shape)
             found[f"{kind}_share{name}"] = real(ends[..., those]).mean(-1) / 2
             found[f"{kind}_surroundings{name}"] = real(around[..., those]).mean(-1)

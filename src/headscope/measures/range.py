@@ -28,7 +28,7 @@ BEYOND = (64, 128)
 def update(observed: ObservedPairs) -> dict[str, Array]:
     """Contributions of each text."""
     high, everything = observed.high("by_distance"), observed.chance("by_distance")  # (…, bins)
-    middle, far_from = constant(MIDDLE, high), constant(LOWER_DISTANCES, high)
+    middle = constant(MIDDLE, high)
     count, pairs = observed.high("count"), observed.chance("count")
     sums = {
         "high": count,
@@ -36,9 +36,9 @@ def update(observed: ObservedPairs) -> dict[str, Array]:
         "distance_chance": count * ratio(everything @ middle, pairs, 0.0),
     }
     for limit in BEYOND:
-        far = far_from > limit
-        sums[f"beyond_{limit}"] = high[..., far].sum(-1)
-        sums[f"beyond_{limit}_chance"] = count * ratio(everything[..., far].sum(-1), pairs, 0.0)
+        far = int(np.searchsorted(LOWER_DISTANCES, limit, "right"))  # the first bin beyond
+        sums[f"beyond_{limit}"] = high[..., far:].sum(-1)
+        sums[f"beyond_{limit}_chance"] = count * ratio(everything[..., far:].sum(-1), pairs, 0.0)
     # (texts, layers, heads, bins), and for chance (texts, 1, 1, bins)
     sums["by_distance"] = high
     usual = count.mean((1, 2), keepdims=True)

@@ -48,7 +48,8 @@ class PairNumbers:
     shift: Values  # (B, H)
     sums: Values  # (B, H, D) by distance, of C - shift
     square: Values  # (B, H) of (C - shift)²
-    unrelated: Values  # (B, H, 2) of both over unrelated pairs
+    unrelated: Values  # (B, H, 2) of both over unrelated pairs, about a shift of their own
+    unrelated_shift: Values  # (B, H)
     highest: Values  # (B, H) maximum
     high: tuple[HighNumbers, ...]
     top: TopPairs | None
@@ -108,8 +109,9 @@ def assemble(
     unrelated = where(apart[..., None] > 0, numbers.unrelated, 0.0)
     far, far_square = unrelated[..., 0], unrelated[..., 1]
     # Sums of C and C² from those about the shift; more than the squares of what was shifted by.
-    moved = apart * shift
-    unrelated_square = (far_square + 2 * shift * far + moved * shift).clip(min=0)
+    off_by = numbers.unrelated_shift
+    unrelated_sum = far + apart * off_by
+    unrelated_square = (far_square + off_by * (far + unrelated_sum)).clip(min=0)
     by_distance = numbers.sums + chance.by_distance[:, None] * shift[..., None]  # (B, H, D)
 
     def scaled(value: Values, power: int) -> Values:
@@ -153,8 +155,8 @@ def assemble(
         variance=true(variance, 2),
         maximum=true(numbers.highest, 1),
         sum_by_distance=scaled(by_distance, 1),
-        related_sum=scaled(total - far + (count - apart) * shift, 1),
-        unrelated_sum=scaled(far + moved, 1),
+        related_sum=scaled(total + count * shift - unrelated_sum, 1),
+        unrelated_sum=scaled(unrelated_sum, 1),
         unrelated_square=scaled(unrelated_square, 2),
         high=tuple(high(rule, counted) for rule, counted in zip(rules, numbers.high, strict=True)),
         top=top and TopPairs(top.first, top.second, scaled(top.value, 1)),

@@ -311,9 +311,10 @@ def _in_parts(weight: Array, value: Array) -> Array:
     their shape, by the number of threads and by the processor.
     """
     maths = library(value)
-    most = np.maximum(to_host(maths.amax(abs(value), 0)), 1e-200)
-    # On the host wherever the values are, for no two libraries take logarithms alike.
-    largest = beside(2.0 ** np.ceil(np.log2(most)), value)
+    most = maths.amax(abs(value), 0).clip(min=1e-200)
+    fraction = maths.frexp(most)[0]  # from a half on, below one
+    # The next power of two: exact in any library, which a logarithm is not.
+    largest = maths.where(fraction == 0.5, most, most / fraction)
     coarse, fine = largest * 2.0**-26, largest * 2.0**-60
     upper = maths.round(value / coarse) * coarse
     lower = maths.round((value - upper) / fine) * fine

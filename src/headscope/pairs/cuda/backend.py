@@ -351,12 +351,22 @@ def _numbers(pending: Pending, found: Sequence[Array]) -> PairNumbers:
             )
         )
     exponent, size = pending.exponent, pending.layer.text.size
+    unrelated, unrelated_shift = binned.sum(-1) - ends[..., :2], shift
+    if (telling := pending.layer.tells_unrelated) is not None:
+        settings = pending.layer.text.settings
+
+        def told(values: Array) -> Array:
+            own = values.reshape(len(settings), -1, *values.shape[1:])[telling]
+            return arrays.stack([own] * len(settings), 0).reshape(values.shape)
+
+        unrelated, unrelated_shift = told(unrelated), told(shift)
     return PairNumbers(
         exponent=None if exponent is None else pending.by_text(exponent.numpy()),
         shift=shift,
         sums=binned[:, :, 0],
         square=binned[:, :, 1].sum(-1),
-        unrelated=binned.sum(-1) - ends[..., :2],
+        unrelated=unrelated,
+        unrelated_shift=unrelated_shift,
         highest=ends[..., 3],
         high=tuple(high),
         top=_top_pairs(best, size, flat.shape[:2]) if best.shape[1] else None,

@@ -71,8 +71,11 @@ def add_up(layer: Layer) -> Sums:
     by_distance = layer.new(2, 2 * blocks * text.tile)
     sizes = [2 * blocks, 2 * blocks, 2 * max(repeats, 1)]
     extremes, related, repeated = (
-        layer.new(sum(sizes)).view(-1).split([layer.number * size for size in sizes])
+        layer.new(sum(sizes)).zero_().view(-1).split([layer.number * size for size in sizes])
     )
+    heads = layer.heads  # of which related pairs are looked for
+    if layer.tells_unrelated is not None:
+        heads = heads.view(len(text.settings), -1)[layer.tells_unrelated]
     sum_kernels.add_up[(blocks, number)](
         layer.z,
         layer.heads,
@@ -87,9 +90,9 @@ def add_up(layer: Layer) -> Sums:
         **{**layer.shape, **ADD_UP},
     )
     few = {**layer.shape, "num_stages": 1}
-    sum_kernels.relate[(blocks, number)](
+    sum_kernels.relate[(blocks, len(heads))](
         layer.z,
-        layer.heads,
+        heads,
         text.kept,
         text.sentence,
         text.ordinary,
@@ -102,9 +105,9 @@ def add_up(layer: Layer) -> Sums:
         **few,
     )
     if repeats:
-        sum_kernels.repeat[(repeats, number)](
+        sum_kernels.repeat[(repeats, len(heads))](
             layer.z,
-            layer.heads,
+            heads,
             text.order,
             text.word,
             text.sentence,

@@ -40,6 +40,7 @@ class TextTensors:
         size, device, texts = tokens.size, tokens.device, len(tokens.lengths)
         self.size, self.tile, self.blocks = size, tile, -(-size // tile)
         self.shape = (len(settings), layers, texts)
+        self.settings = tuple(settings)
         self.rows = len(settings) * layers * texts
 
         def as_rows(values: Tensor) -> Tensor:
@@ -164,6 +165,16 @@ class Layer:
     def number(self) -> int:
         """How many heads there are in all, rows · H."""
         return self.text.rows * self.z.shape[1]
+
+    @property
+    def tells_unrelated(self) -> int | None:
+        """A setting whose unrelated pairs are those of all, where all share the vectors.
+
+        No special token is in an unrelated pair, so it need not be looked for under `kept`.
+        """
+        settings = self.text.settings
+        shared = len(self.z) < self.text.rows and "left_out" in settings
+        return settings.index("left_out") if shared else None
 
     @property
     def vectors(self) -> tuple[int, ...]:
