@@ -137,19 +137,20 @@ class Chunked:
         pairs: Sequence[ObservedPairs],
     ) -> None:
         """Take in what a batch showed in one mode; its units have these places in the chunk."""
+        like = attention.statistics.columns if attention is not None else pairs[0].high("count")
+        at = beside(np.array(places), like)
         if attention is not None:
             for measure in ATTENTION_MEASURES:
-                self._put(key_of(measure, mode), places, measure.update(attention))
+                self._put(key_of(measure, mode), at, measure.update(attention))
         for seen in pairs:
-            self._see_pairs(mode, places, seen)
+            self._see_pairs(mode, at, seen)
             if mode == "real":
                 for own in seen.apart():
                     self._see_apart(vocabulary, own)
 
-    def _put(self, key: Key, places: Sequence[int], arrays: Mapping[str, Array]) -> None:
+    def _put(self, key: Key, at: Array, arrays: Mapping[str, Array]) -> None:
         """Keep the contributions of the units at some places, those of one shape in one piece."""
         held = self.arrays.setdefault(key, {})
-        at = beside(np.array(places), next(iter(arrays.values())))
         for names in of_one_shape(arrays):
             values = stack([arrays[name] for name in names], 0)
             which = (key, *names)
@@ -161,7 +162,7 @@ class Chunked:
                     held[name] = own
             self.pieces[which][:, at] = values
 
-    def _see_pairs(self, mode: str, places: Sequence[int], seen: ObservedPairs) -> None:
+    def _see_pairs(self, mode: str, at: Array, seen: ObservedPairs) -> None:
         """Take in the pairs of a batch under one reading and rule."""
         pairs, rule = seen.statistics, str(seen.high_pairs.rule)
         settings, texts = seen.settings or (pairs.special,), len(seen.batch)
@@ -172,7 +173,7 @@ class Chunked:
                     found = {name: one for name, one in found.items() if name not in REAL_ONLY}
                 for n, special in enumerate(settings):
                     own = {name: one[n * texts :][:texts] for name, one in found.items()}
-                    self._put(key_of(measure, mode, pairs.reading, special, rule), places, own)
+                    self._put(key_of(measure, mode, pairs.reading, special, rule), at, own)
 
     def _see_apart(self, vocabulary: int, seen: ObservedPairs) -> None:
         """Take in what of a batch of the real thing is not kept for every unit."""

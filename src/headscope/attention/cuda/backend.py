@@ -46,13 +46,10 @@ class _Texts:
 
         self.rows = rows.reshape(texts, number)
         self.lengths = put(batch.lengths.astype(np.int32), device)
-        self.classes, self.sentence = put(kind[:, :size], device), put(sentence[:, :size], device)
+        self.classes, self.sentence = put(np.stack([kind, sentence])[:, :, :size], device)
         columns = torch.arange(max(16, 1 << (number - 1).bit_length()), device=device)
         self.members = (self.classes[..., None] == columns).half()  # (B, S, C)
-        self.low, self.high = (
-            put(numbers.min(2), device),
-            put(numbers.max(2), device),
-        )  # (B, blocks)
+        self.low, self.high = put(np.stack([numbers.min(2), numbers.max(2)]), device)  # (B, blocks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,31 +246,48 @@ def _reach(rule: Rule, layer: Layer, sums: Sums) -> Tensor:
 
 def _list_and_count(pending: Pending, capacity: int) -> None:
     """List the pairs of as many heads at once as there is room for, and count them."""
-    layer, together = pending.layer, max(1, LIST_BYTES // (8 * capacity))
+    layer, settings = pending.layer, pending.layer.text.settings
+
+    def parts(heads: Tensor) -> list[slice]:
+        together = max(1, LIST_BYTES // (8 * capacity))
+        return [slice(n, n + together) for n in range(0, len(heads), together)]
+
     searched = [(n, ranks) for n, ranks in enumerate(pending.ranks) if ranks is not None]
     if searched:
         largest = searched[0][1]
         for _, ranks in searched[1:]:
             largest = torch.maximum(largest, ranks)
         edges = launches.place_edges(layer, largest, capacity)
-    for begin in range(0, layer.number, together):
-        own = slice(begin, begin + together)
-        lists = Lists(layer.some(layer.heads[own]), capacity)
-        if searched:
-            lists.collect(edges.value)
-            for n, ranks in searched:
-                top = n == len(pending.rules)
-                reach = layer.new() if top else pending.high[n].reach
-                lists.select(edges, ranks, reach, pending.checks[1 + n])
-                if top:
-                    pending.best[own] = lists.best(pending.best[own])
-                else:
-                    _count(pending.high[n], lists)
-        for n, rank in enumerate(pending.ranks[: len(pending.rules)]):
-            if rank is None:
-                lists.collect(pending.high[n].reach)
-                pending.checks[1 + n, own] = lists.overflow()
-                _count(pending.high[n], lists)
+        lowest, first, looking = edges.value, layer.heads, [(layer.heads, False)]
+        shared = layer.tells_unrelated is not None
+        if shared:
+            # Listed once for all settings, from the lowest of their edges on.
+            lowest = lowest.view(len(settings), -1).amin(0).repeat(len(settings))
+            apart = layer.heads.view(len(settings), -1)
+            first = apart[settings.index("kept")]
+            hides = [special == "left_out" for special in settings]
+            looking = list(zip(apart, hides, strict=True))
+        for own in parts(first):
+            collected = Lists(layer.some(first[own]), capacity)
+            collected.collect(lowest, shared=shared)
+            for heads, hide in looking:
+                lists = collected.under(layer.some(heads[own]), hide)
+                for n, ranks in searched:
+                    top = n == len(pending.rules)
+                    reach = layer.new() if top else pending.high[n].reach
+                    lists.select(edges, ranks, reach, pending.checks[1 + n])
+                    if top:
+                        pending.best[own] = lists.best(pending.best[own])
+                    else:
+                        _count(pending.high[n], lists)
+    for n, rank in enumerate(pending.ranks[: len(pending.rules)]):
+        if rank is not None:
+            continue
+        for own in parts(layer.heads):
+            lists = Lists(layer.some(layer.heads[own]), capacity)
+            lists.collect(pending.high[n].reach)
+            pending.checks[1 + n, own] = lists.overflow()
+            _count(pending.high[n], lists)
 
 
 def _count(counted: Counted, lists: Lists) -> None:

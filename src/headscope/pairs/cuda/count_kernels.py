@@ -6,7 +6,7 @@
 import triton
 import triton.language as tl
 
-from headscope.pairs.cuda.tiles import FAR, listed_value
+from headscope.pairs.cuda.tiles import FAR, listed_place, listed_value, shown
 
 
 @triton.jit(do_not_specialize=["S", "room", "lists", "reach_head", "reach_token"])
@@ -36,6 +36,7 @@ def count_high(
     lists,
     H,
     S,
+    HIDE: tl.constexpr,
     BINS: tl.constexpr,
     CLASSES: tl.constexpr,
     COUNTERS: tl.constexpr,
@@ -66,10 +67,10 @@ def count_high(
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
             entry = tl.load(base + m, mask=m < size, other=0)
-            place, c = (entry & 0xFFFFFFFF).to(tl.int32), listed_value(entry)
+            place, c = listed_place(entry), listed_value(entry)
             i, j = place // S, place % S
             least = tl.minimum(tl.load(limit + i * reach_token), tl.load(limit + j * reach_token))
-            high = (m < size) & (c >= least)
+            high = (m < size) & shown(entry, HIDE) & (c >= least)
             one = high.to(tl.int32)
             same_sentence = _same(sentence, at, i, j, high)
             one_word = _same(word, at, i, j, high)
@@ -191,6 +192,7 @@ def count_around(
     room,
     lists,
     S,
+    HIDE: tl.constexpr,
     KINDS: tl.constexpr,
     WIDTH: tl.constexpr,  # at least KINDS, a power of two
     BLOCK: tl.constexpr,
@@ -207,10 +209,10 @@ def count_around(
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
             entry = tl.load(base + m, mask=m < size, other=0)
-            place, c = (entry & 0xFFFFFFFF).to(tl.int32), listed_value(entry)
+            place, c = listed_place(entry), listed_value(entry)
             i, j = place // S, place % S
             least = tl.minimum(tl.load(limit + i * reach_token), tl.load(limit + j * reach_token))
-            high = (m < size) & (c >= least)
+            high = (m < size) & shown(entry, HIDE) & (c >= least)
             bits = tl.load(near + i, mask=high, other=0) | tl.load(near + j, mask=high, other=0)
             count += tl.sum((bits[:, None] >> kind[None, :]) & 1, 0)
     tl.atomic_add(around + bh * KINDS + kind, count, mask=kind < KINDS, sem="relaxed")

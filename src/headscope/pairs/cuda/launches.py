@@ -1,6 +1,7 @@
 """The launches that add up all pairs, list the highest and find thresholds, for a layer's heads."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,7 @@ from headscope.pairs.cuda.layer import BINS, Layer, TextTensors
 from headscope.pairs.cuda.tiles import LEVELS
 
 BLOCK = 512  # listed pairs that a program looks at together
-COLUMNS = 32  # tokens that each token is paired with in a sample
+COLUMNS = 16  # tokens that each token is paired with in a sample
 STEPS = 128  # levels above the edge that are told apart, and parts of a level
 NEAR = 8192  # values that may share a part of a level with a threshold
 MOST_LISTS, MOST_PROGRAMS = 1024, 2048  # of a head, and of all heads together
@@ -193,14 +194,15 @@ def strides(reach: Tensor) -> tuple[int, int]:
 class Lists:
     """Pairs written down for some heads, in no order; `found` may be more than there is room for.
 
-    A head has several lists, by the sum of the two positions.
+    A head has several lists, by the sum of the two positions. Heads under several settings of
+    special tokens can share lists: `under` shows those of `left_out` what is theirs.
     """
 
     def __init__(self, layer: Layer, capacity: int) -> None:
         number = 1
         while number < MOST_LISTS and capacity // number > 2 * BLOCK:
             number *= 2
-        self.layer, self.number = layer, number
+        self.layer, self.number, self.hide = layer, number, False
         self.room = -(-capacity // number)
         shape, device = (len(layer.heads), number, self.room), layer.z.device
         self.listed = torch.empty(shape, dtype=torch.int64, device=device)
@@ -208,7 +210,15 @@ class Lists:
         # As many programs as there are lists, if the heads alone are few.
         self.grid = (min(number, max(8, MOST_PROGRAMS // shape[0])), shape[0])
 
-    def collect(self, reach: Tensor, first: int = 0, blocks: int | None = None) -> None:
+    def under(self, layer: Layer, hide: bool) -> "Lists":
+        """The same lists for other heads of the same vectors; hide: what has a special token."""
+        again = copy(self)
+        again.layer, again.hide = layer, hide
+        return again
+
+    def collect(
+        self, reach: Tensor, first: int = 0, blocks: int | None = None, *, shared: bool = False
+    ) -> None:
         """List the pairs that reach a threshold, of all rows or of some blocks of rows."""
         layer, text = self.layer, self.layer.text
         self.found.zero_()
@@ -219,6 +229,8 @@ class Lists:
             layer.heads,
             text.kept,
             text.whole,
+            text.blocks_of,
+            text.ordinary,
             reach,
             *strides(reach),
             self.found,
@@ -229,6 +241,7 @@ class Lists:
             *layer.vectors,
             T=text.tile,
             ONE=reach.ndim == 1,
+            SHARED=shared,
             **{**layer.shape, **COLLECT},
         )
 
@@ -240,7 +253,7 @@ class Lists:
         counts, finer, near_found = zeros(layer.z.device, steps, steps, (heads,))
         lists = (self.listed, self.found, layer.heads, layer.shift, layer.scale, edges.level, ranks)
         sizes = (self.room, self.number, layer.z.shape[1])
-        shape = {"LEVELS": LEVELS, "STEPS": STEPS, "BLOCK": BLOCK}
+        shape = {"HIDE": self.hide, "LEVELS": LEVELS, "STEPS": STEPS, "BLOCK": BLOCK}
         for fine in (False, True):
             search_kernels.count_steps[self.grid](
                 *lists, counts, finer, *sizes, FINER=fine, **shape

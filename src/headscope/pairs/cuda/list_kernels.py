@@ -102,6 +102,8 @@ def collect(
     heads,
     kept,
     whole,  # (B, blocks) int32, 1 where all tokens of a block take part
+    plain,  # (B, 3, blocks) int32, first whether no special token of a block takes part
+    ordinary,  # (B, S) int32
     reach,  # (BH, S) float32, from where on a token wants a pair; or (BH,) for all tokens
     reach_head,
     reach_token,
@@ -120,6 +122,7 @@ def collect(
     T: tl.constexpr,
     D: tl.constexpr,
     ONE: tl.constexpr,
+    SHARED: tl.constexpr,  # whether pairs with a special token are marked, for other heads
     PRECISION: tl.constexpr,
 ):
     """List the pairs that reach the threshold of either end, in no order.
@@ -142,6 +145,8 @@ def collect(
     lists = listed + own.to(tl.int64) * (mask + 1) * room
     blocks = tl.cdiv(S, T)
     full_i = tl.load(whole + text * blocks + first)
+    plain += text * 3 * blocks
+    plain_i, ordinary_i = tl.load(plain + first), of_tokens(ordinary, text, i, S)
     for second in range(first, blocks):
         j = second * T + tl.arange(0, T)
         b = vectors(Z, start, j, S, z_token, d, D)
@@ -156,4 +161,10 @@ def collect(
             pair = kept_i[:, None] & kept_j[None, :] & (i[:, None] < j[None, :])
             c = tl.where(pair, c, float("-inf"))
         which = (i[:, None] + j[None, :]) & mask
-        append(counters, lists, room, c, edge, which, i[:, None] * S + j[None, :], T >= 64)
+        place = i[:, None] * S + j[None, :]
+        if SHARED:  # noqa: SIM102 - known before it is compiled
+            if (plain_i & tl.load(plain + second)) == 0:
+                ordinary_j = of_tokens(ordinary, text, j, S)
+                special = (ordinary_i[:, None] & ordinary_j[None, :]) == 0
+                place = place | (special.to(tl.int32) << 31)
+        append(counters, lists, room, c, edge, which, place, T >= 64)

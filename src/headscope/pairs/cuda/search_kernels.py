@@ -14,6 +14,7 @@ from headscope.pairs.cuda.tiles import (
     listed_value,
     of_tokens,
     products,
+    shown,
     value_of,
     vectors,
 )
@@ -24,7 +25,7 @@ def _steps(c, bh, shifts, scales, edge_levels, LEVELS: tl.constexpr, STEPS: tl.c
     """How many levels above the edge a value lies, and where in its level, both below STEPS.
 
     Neither falls when c rises, the second among values of one level. What lies beyond the steps
-    is put into the last one, and not told apart further.
+    is put into the last one, and not told apart further; what lies below the edge is negative.
     """
     shift, scale = tl.load(shifts + bh), tl.load(scales + bh)
     level = level_of(c, shift, scale, LEVELS)
@@ -32,7 +33,7 @@ def _steps(c, bh, shifts, scales, edge_levels, LEVELS: tl.constexpr, STEPS: tl.c
     bits = ((c - shift) * scale).to(tl.int32, bitcast=True)  # a level is 2**17 of them
     inside = (bits & 0x1FFFF) // (0x20000 // STEPS)
     known = (level > 0) & (level < LEVELS - 1) & (rise < STEPS - 1)
-    return tl.maximum(tl.minimum(rise, STEPS - 1), 0), tl.where(known, inside, 0)
+    return tl.minimum(rise, STEPS - 1), tl.where(known, inside, 0)
 
 
 @triton.jit
@@ -60,6 +61,7 @@ def count_steps(
     lists,
     H,
     FINER: tl.constexpr,
+    HIDE: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -77,9 +79,10 @@ def count_steps(
         base = listed + (own.to(tl.int64) * lists + n) * room
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
-            c = listed_value(tl.load(base + m, mask=m < size, other=0))
+            entry = tl.load(base + m, mask=m < size, other=0)
+            c = listed_value(entry)
             rise, part = _steps(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
-            there = m < size
+            there = (m < size) & shown(entry, HIDE) & (rise >= 0)
             if FINER:
                 there = there & (rise == level)
                 rise = part
@@ -108,6 +111,7 @@ def gather(
     lists,
     H,
     NEAR: tl.constexpr,
+    HIDE: tl.constexpr,
     LEVELS: tl.constexpr,
     STEPS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -125,9 +129,10 @@ def gather(
         base = listed + (own.to(tl.int64) * lists + n) * room
         for start in range(0, size, BLOCK):
             m = start + tl.arange(0, BLOCK)
-            c = listed_value(tl.load(base + m, mask=m < size, other=0))
+            entry = tl.load(base + m, mask=m < size, other=0)
+            c = listed_value(entry)
             rise, part = _steps(c, bh, shifts, scales, edge_levels, LEVELS, STEPS)
-            inside = (m < size) & (rise == level) & (part == wanted)
+            inside = (m < size) & shown(entry, HIDE) & (rise == level) & (part == wanted)
             one = near_found + own + tl.zeros((BLOCK,), tl.int32)
             slot = tl.atomic_add(one, 1, mask=inside, sem="relaxed")
             tl.store(near + own * NEAR + slot, key_of(c), mask=inside & (slot < NEAR))

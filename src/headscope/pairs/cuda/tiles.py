@@ -99,14 +99,17 @@ def append(found, listed, room, c, edge, which, place, ASSEMBLY: tl.constexpr):
     """Add the entries of a tile that reach the edge to lists.
 
     `which` of the lists (lists, room), `found` in each so far; an entry is the place, in the lower
-    half of 64 bits, and the bits of the value. In assembly each thread keeps the entries that it
+    half of 64 bits, and the bits of the value; the sign of the place is set for a pair that is
+    hidden from heads under `left_out`. In assembly each thread keeps the entries that it
     has; Triton's own atomics and stores would first move all of them to other threads. But for
     small tiles several threads have the same entry, and only Triton knows which.
     """
     if INTERPRETED or not ASSEMBLY:
         wanted = c >= edge
         slot = tl.atomic_add(found + which, 1, mask=wanted, sem="relaxed")
-        entry = (c.to(tl.int32, bitcast=True).to(tl.int64) << 32) | place.to(tl.int64)
+        entry = (c.to(tl.int32, bitcast=True).to(tl.int64) << 32) | (
+            place.to(tl.int64) & 0xFFFFFFFF
+        )
         tl.store(listed + which * room + slot, entry, mask=wanted & (slot < room))
     else:
         slot = tl.inline_asm_elementwise(
@@ -151,3 +154,15 @@ def append(found, listed, room, c, edge, which, place, ASSEMBLY: tl.constexpr):
 def listed_value(entry):
     """The similarity of a listed pair."""
     return (entry >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def listed_place(entry):
+    """The place i S + j of a listed pair."""
+    return (entry & 0x7FFFFFFF).to(tl.int32)
+
+
+@triton.jit
+def shown(entry, HIDE: tl.constexpr):
+    """Whether a listed pair is one for the heads that look."""
+    return ((entry >> 31) & 1) == 0 if HIDE else entry == entry
