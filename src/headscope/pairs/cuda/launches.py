@@ -12,7 +12,7 @@ from headscope.pairs.cuda.layer import BINS, Layer, TextTensors
 from headscope.pairs.cuda.tiles import LEVELS
 
 BLOCK = 512  # listed pairs that a program looks at together
-COLUMNS = 16  # tokens that each token is paired with in a sample
+COLUMNS = 32  # tokens that each token is paired with in a sample
 STEPS = 128  # levels above the edge that are told apart, and parts of a level
 NEAR = 8192  # values that may share a part of a level with a threshold
 MOST_LISTS, MOST_PROGRAMS = 1024, 2048  # of a head, and of all heads together
