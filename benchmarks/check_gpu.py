@@ -1,6 +1,6 @@
 """Compare the Triton kernels with the reference on a GPU, in one go: prints a line a case.
 
-    PYTHONPATH=src:tests/pairs python3 benchmarks/check_gpu.py
+    PYTHONPATH=src python3 benchmarks/check_gpu.py
 
 Most of the time goes into compiling; --shard 3/8 does every eighth case, so that eight processes
 can share the work. Also runs through Triton's interpreter on a CPU (tests/pairs/interpreter.py),
@@ -11,10 +11,13 @@ import argparse
 import itertools
 import sys
 import time
+from pathlib import Path
 
 import bare_machine  # noqa: F401
 import numpy as np
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pairs"))
 from agreement import assert_agree, assert_same_bits, some_tokens, typed, undecided
 
 from headscope.attention.statistics import attention_statistics

@@ -50,7 +50,9 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="write the documents here, and time nothing")
     given = parser.parse_args()
     if given.write is not None:
-        given.write.write_text("\n\n".join(articles(given.data)), encoding="utf-8")
+        texts = articles(given.data)
+        given.write.write_text("\n\n".join(texts), encoding="utf-8")
+        print(f"{len(texts)} documents are in {given.write}")
         return
     scope = hs.load(given.model, device="cpu")
     reads = Reads(limit=DOCUMENTS)

@@ -1,10 +1,11 @@
 """What the statistics cost on a CPU beside the model's own forward pass: prints Markdown tables.
 
-    python benchmarks/pairs.py [--long] [--plot benchmarks/pairs.svg]
+    python benchmarks/pairs.py [forward|growth|steps|long] [--plot benchmarks/pairs.svg]
 
 BERT-base shape, random weights, float32. Everything is measured in turn, several times over, in one
 run, and medians are shown, with the processor time of all threads beside the time on the clock:
-where other programs want the processor too, only the former means much.
+where other programs want the processor too, only the former means much. The longest text is read
+by a process of its own, so that the memory is what it alone takes.
 """
 
 import argparse
@@ -135,9 +136,9 @@ def beside_the_forward(count, size, rounds, layers):
         )
 
 
-def longest(size):
+def longest(size, layers):
     """One text through the whole model with all statistics, and the memory that took."""
-    model, (batch, kinds) = model_of(size), texts(1, size)
+    model, (batch, kinds) = model_of(size, layers), texts(1, size)
     OBSERVER[0] = ways(batch, kinds)["+ both"]
     with torch.inference_mode():
         clock, processor = took(lambda: model(torch.randint(1000, 30000, (1, size))))
@@ -151,15 +152,16 @@ def processor_time(function, rounds=7):
     return statistics.median(took(function)[1] for _ in range(rounds))
 
 
-def growth():
-    print("\n### Growth, one layer, 8,192 tokens in all, statistics only, processor time\n")
+def growth(tokens):
+    print(f"\n### Growth, one layer, {tokens:,} tokens in all, statistics only, processor time\n")
     print("| texts x tokens | heads | d | pairs, s | ns a pair | attention, s | ns a weight |")
     print("|---|---|---|---|---|---|---|")
-    shapes = [(size, 12, 64) for size in (128, 256, 512, 1024, 2048, 4096, 8192)]
-    shapes += [(512, heads, 64) for heads in (3, 6, 24)] + [(512, 12, d) for d in (16, 32, 128)]
+    size = min(512, tokens)
+    shapes = [(2**n, 12, 64) for n in range(7, tokens.bit_length())]
+    shapes += [(size, heads, 64) for heads in (3, 6, 24)] + [(size, 12, d) for d in (16, 32, 128)]
     rows = []
     for size, heads, d in shapes:
-        count = 8192 // size
+        count = tokens // size
         batch, kinds = texts(count, size)
         z = torch.randn(count, heads, size, d)
         pairs = count * heads * size * (size - 1) / 2
@@ -225,7 +227,7 @@ def where_the_time_goes(size=512, d=64):
         )
 
 
-def plot(rows, path):
+def plot(rows, tokens, path):
     import altair
 
     shown = [
@@ -239,30 +241,40 @@ def plot(rows, path):
         x=altair.X("tokens:Q", scale=altair.Scale(type="log", base=2), title="tokens in a text"),
         y=altair.Y("seconds:Q", scale=altair.Scale(type="log"), title="processor seconds a layer"),
         color=altair.Color("statistics:N"),
-    ).properties(width=420, height=260, title="8,192 tokens, 12 heads of 64")
+    ).properties(width=420, height=260, title=f"{tokens:,} tokens, 12 heads of 64")
     chart.save(path)
 
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--rounds", type=int, default=5)
+    parts = ("all", "forward", "growth", "steps", "long")
+    options.add_argument("part", nargs="?", default="all", choices=parts)
+    options.add_argument("--rounds", type=int, default=5, help="beside the forward pass")
     options.add_argument("--layers", type=int, default=12)
-    options.add_argument("--long", action="store_true", help="only the text of 8,192 tokens")
-    options.add_argument("--plot", type=Path)
+    options.add_argument("--texts", type=int, default=8)
+    options.add_argument("--tokens", type=int, default=512, help="of a text")
+    options.add_argument("--longest", type=int, default=8192, help="tokens of the longest text")
+    options.add_argument("--plot", type=Path, help="where to draw the growth")
     chosen = options.parse_args()
-    if chosen.long:
-        return longest(8192)
+    if chosen.part == "long":
+        return longest(chosen.longest, chosen.layers)
     print(
         f"{platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
         f"numba {numba.__version__}, transformers {transformers.__version__}, "
         f"{time.strftime('%Y-%m-%d')}"
     )
-    beside_the_forward(8, 512, chosen.rounds, chosen.layers)
-    rows = growth()
-    if chosen.plot:
-        plot(rows, chosen.plot)
-    where_the_time_goes()
-    return subprocess.run([sys.executable, __file__, "--long"], check=True)
+    if chosen.part in ("all", "forward"):
+        beside_the_forward(chosen.texts, chosen.tokens, chosen.rounds, chosen.layers)
+    if chosen.part in ("all", "growth"):
+        rows = growth(chosen.longest)
+        if chosen.plot:
+            plot(rows, chosen.longest, chosen.plot)
+    if chosen.part in ("all", "steps"):
+        where_the_time_goes(chosen.tokens)
+    if chosen.part == "all":
+        shape = [f"--longest={chosen.longest}", f"--layers={chosen.layers}"]
+        subprocess.run([sys.executable, __file__, "long", *shape], check=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """What the statistics cost on a GPU beside the model's own forward pass: prints Markdown tables.
 
-    PYTHONPATH=src python3 benchmarks/pairs_gpu.py [steps short middle long growth]
+    PYTHONPATH=src python3 benchmarks/pairs_gpu.py [steps short middle long growth] [--tokens 512]
 
 BERT-base shape, random weights, bfloat16. Everything is measured in turn, several times over, in
 one run, and medians are shown; times include bringing the results to the host, unless a row
 says otherwise.
 """
 
+import argparse
 import statistics
 import sys
 import time
@@ -299,25 +300,44 @@ def growth():
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="all unless named")
+    parser.add_argument("--texts", type=int, help="of every part but growth, instead of its own")
+    parser.add_argument("--tokens", type=int, help="of a text, likewise")
+    parser.add_argument("--rounds", type=int, help="beside the forward pass, likewise")
+    given = parser.parse_args()
+
+    def shape(count, size):
+        return given.texts or count, given.tokens or size
+
+    def forward(count, size, rounds):
+        return lambda: beside_the_forward(*shape(count, size), given.rounds or rounds)
+
+    parts = {
+        "steps": lambda: [where_the_time_goes(*shape(*each)) for each in ((64, 512), (8, 4096))],
+        "short": forward(64, 512, 7),
+        "middle": forward(8, 4096, 5),
+        "long": forward(1, 32768, 2),
+        "growth": growth,
+    }
+    if unknown := set(given.parts) - set(parts):
+        parser.error(
+            f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(parts)}"
+        )
     name = torch.cuda.get_device_name()
     print(
         f"{name}, torch {torch.__version__}, triton {triton.__version__}, "
         f"transformers {transformers.__version__}, {time.strftime('%Y-%m-%d')}"
     )
-    begun = time.perf_counter()
-    parts = {
-        "steps": lambda: (where_the_time_goes(64, 512), where_the_time_goes(8, 4096)),
-        "short": lambda: beside_the_forward(64, 512, 7),
-        "middle": lambda: beside_the_forward(8, 4096, 5),
-        "long": lambda: beside_the_forward(1, 32768, 2),
-        "growth": growth,
-    }
-    for part in sys.argv[1:] or parts:
+    begun, failed = time.perf_counter(), 0
+    for part in given.parts or parts:
         try:
             parts[part]()
         except Exception as error:
+            failed += 1
             print(f"FAILED: {type(error).__name__}: {str(error)[:500]}", flush=True)
         print(f"({time.perf_counter() - begun:.0f} s so far)", flush=True)
+    sys.exit(bool(failed))
 
 
 if __name__ == "__main__":

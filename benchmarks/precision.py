@@ -19,7 +19,7 @@ from headscope.measures.registry import MEASURES
 from headscope.study.evidence import UNRESOLVED
 from headscope.study.folder import Study
 
-CHARACTERS, MOVED = 700, 1e-3
+MOVED = 1e-3
 EXACT, HALVES = "float32", ("bfloat16", "float16")
 
 
@@ -37,8 +37,9 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--model")
     parser.add_argument("--passages", type=int, default=24)
+    parser.add_argument("--characters", type=int, default=700, help="of each passage")
     given = parser.parse_args()
-    texts = [" ".join(text.split())[:CHARACTERS] for text in wikitext(given.data)]
+    texts = [" ".join(text.split())[: given.characters] for text in wikitext(given.data)]
     studies = {}
     with tempfile.TemporaryDirectory() as folder:
         for dtype in (EXACT, *HALVES):

@@ -74,7 +74,7 @@ def sentence_texts(data: Path, part: str, corpus: str) -> Iterator[dict]:
 
 
 def rows(
-    scope: hs.Scope, data: Path, form: str
+    scope: hs.Scope, data: Path, form: str, at_most: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
     """Features of the heads, kinds of gap, labels, and the document of each gap."""
     heads, kinds, labels, numbers = [], [], [], []
@@ -97,7 +97,7 @@ def rows(
                 labels.append(is_start[owned])
                 numbers.append(np.full(len(owned), number))
                 count += len(owned)
-            if count > most:
+            if count > min(most, at_most):
                 break
         print(f"{form} {corpus}: {count} gaps", flush=True)
     return (
@@ -108,9 +108,10 @@ def rows(
     )
 
 
-def fit_sentences(scope: hs.Scope, data: Path) -> SentenceModel:
+def fit_sentences(scope: hs.Scope, data: Path, at_most: int) -> SentenceModel:
     shape = (scope.shape.layers, scope.shape.heads, scope.shape.head_size)
-    found = {form: logistic(*rows(scope, data, form), form) for form in ("punctuated", "bare")}
+    forms = ("punctuated", "bare")
+    found = {form: logistic(*rows(scope, data, form, at_most), form) for form in forms}
     return SentenceModel("specimen", shape, found["punctuated"], found["bare"])
 
 
@@ -167,6 +168,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--model", default="specimen")
+    parser.add_argument(
+        "--gaps", type=int, default=max(GAPS.values()), help="of each corpus, at most"
+    )
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -175,7 +179,7 @@ def main() -> None:
         made.save(arguments.out or HERE / "specimen.json")
         print(f"penalty {made.penalty:.2f}, heads {[head[:2] for head in made.kernel]}")
         return
-    found = fit_sentences(hs.load(device="cpu"), arguments.data)
+    found = fit_sentences(hs.load(device="cpu"), arguments.data, arguments.gaps)
     out = arguments.out or HERE / "specimen_sentences.json"
     out.write_text(json.dumps(found.as_dict()) + "\n", encoding="utf-8")
 

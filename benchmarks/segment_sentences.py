@@ -72,11 +72,13 @@ def boundaries(sentences: Iterable[str]) -> set[int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--documents", type=int, help="of each corpus, at most; all unless given")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     methods = splitters(hs.load(device="cpu"))
     for corpus in ("ud_ewt", "ud_gum"):
         records = list(segment_fit.sentence_texts(arguments.data, "dev", corpus))
+        records = records[: arguments.documents]
         print(f"\n### {corpus} dev: {len(records)} documents\n")
         print(f"| | {' | '.join(FORMS)} |\n|---|{'---|' * len(FORMS)}")
         for name, split in methods.items():

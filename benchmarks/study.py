@@ -148,7 +148,7 @@ class Watched(Quiet):
         self.last = last
 
     def start(self, corpus: Corpus, documents: int, tokens: int) -> None:
-        self.documents, self.next, self.process = 0, 1000, psutil.Process()
+        self.documents, self.next, self.process = 0, min(1000, self.last), psutil.Process()
 
     def advance(self, units: Sequence[Unit]) -> None:
         self.documents += len(units)

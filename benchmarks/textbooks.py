@@ -28,6 +28,7 @@ def main() -> None:
         segments = modules[number * len(modules) // MODULES]
         text = " ".join(sentence for segment in segments for sentence in segment)[:CHARACTERS]
         (given.out / f"{number:02}.txt").write_text(text, encoding="utf-8")
+    print(f"the beginnings of {MODULES} of {len(modules)} modules are in {given.out}")
 
 
 if __name__ == "__main__":

@@ -26,13 +26,25 @@ def _framed(tokenizer: Tokenizer, first: str, last: str) -> None:
     )
 
 
-def wordpiece() -> t.PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+def _as_bert(model: models.WordPiece) -> Tokenizer:
+    tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    trainer = trainers.WordPieceTrainer(vocab_size=600, special_tokens=SPECIAL, show_progress=False)
-    tokenizer.train_from_iterator([hs.sample_text()], trainer)
+    return tokenizer
+
+
+def wordpiece() -> t.PreTrainedTokenizerFast:
+    learner, text = _as_bert(models.WordPiece(unk_token="[UNK]")), hs.sample_text()
+    # The trainer breaks ties by number, and numbers letters inside words in the order of a hash
+    # table, another one in every process. Letters that it is given have their numbers.
+    inside = sorted({f"##{letter}" for letter in text.lower() if letter.isalnum()})
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=600, special_tokens=[*SPECIAL, *inside], show_progress=False
+    )
+    learner.train_from_iterator([text], trainer)
+    tokenizer = _as_bert(models.WordPiece(learner.get_vocab(), unk_token="[UNK]"))
+    tokenizer.add_special_tokens(SPECIAL)
     _framed(tokenizer, "[CLS]", "[SEP]")
     return t.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
