@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 TORCH  := torch==2.13.0
 LOCK   := requirements-dev.lock
 
-.PHONY: demo test test-all docs check format clean help
+.PHONY: demo test test-all test-benchmarks docs check format clean help
 
 demo: $(READY)  ## read the sample text with the specimen and write demo/reading.html
 	@$(BIN)/headscope demo --out demo
@@ -17,7 +17,10 @@ test: $(READY) check  ## what has to pass before a change lands
 	$(BIN)/python -m pytest
 
 test-all: $(READY) check  ## the same, with the slow tests
-	$(BIN)/python -m pytest -m "" --durations=15
+	$(BIN)/python -m pytest -m "not benchmark" --durations=15
+
+test-benchmarks: $(READY)  ## run every part of every benchmark once, on something small
+	$(BIN)/python -m pytest -m benchmark --durations=15
 
 check: $(READY)  ## style, types, and that data goes one way
 	$(BIN)/ruff check .

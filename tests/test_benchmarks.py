@@ -106,7 +106,7 @@ def test_every_benchmark_has_its_parts_run():
     assert programs == {step.split()[0] for each in PARTS for step, _ in each.values[0]}
 
 
-@pytest.mark.slow
+@pytest.mark.benchmark
 @pytest.mark.parametrize("steps", PARTS)
 def test_a_part_of_a_benchmark_runs_on_something_small(steps, tmp_path):
     for command, says in steps:

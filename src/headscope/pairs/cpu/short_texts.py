@@ -167,8 +167,9 @@ def _collect(
         start = skip(row, i + 1, edge)
         while start < size:
             for j in range(start, min(start + CHUNK, size)):
-                pairs[filled, 0], pairs[filled, 1], values[filled] = i, j, row[j]
-                filled += (row[j] >= edge) & (ordinary[j] != 0)
+                if row[j] >= edge:  # one of many: to write down all, and keep some, took longer
+                    pairs[filled, 0], pairs[filled, 1], values[filled] = i, j, row[j]
+                    filled += ordinary[j] != 0
             start = skip(row, start + CHUNK, edge)
     return filled
 
