@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pyarrow.compute as pc
@@ -83,7 +83,7 @@ def heads(series: Series) -> alt.LayerChart:
     there = {row["label"] for row in rows}
     kinds = [label for label in (*(rule.name for rule in RULES), NOTHING.name) if label in there]
     base = alt.Chart(data(rows)).encode(
-        x=_side_by_side(names), y=alt.Y("label:N", sort=kinds, title=None)
+        x=_side_by_side(names, overlap=False), y=alt.Y("label:N", sort=kinds, title=None)
     )
     colour = alt.Color("heads:Q", scale=alt.Scale(scheme="viridis", type="log"), legend=None)
     shade = alt.condition("datum.light", alt.value("black"), alt.value("white"))
@@ -196,8 +196,8 @@ def _charted(series: Series, rows: Rows) -> alt.Chart:
     )
 
 
-def _side_by_side(names: Mapping[str, str]) -> alt.X:
-    axis = alt.Axis(labelAngle=-40, labelOverlap="greedy", labelLimit=120)
+def _side_by_side(names: Mapping[str, str], overlap: Literal["greedy"] | bool = "greedy") -> alt.X:
+    axis = alt.Axis(labelAngle=-40, labelOverlap=overlap, labelLimit=120)
     return alt.X("at:O", sort=list(names.values()), title="checkpoint", axis=axis)
 
 
