@@ -24,13 +24,14 @@ MEASURED = {
     for name, folder in TRAININGS.items()
 }
 SERIES = json.loads((HERE / "again" / "heads.json").read_text())
-KINDS = {
-    "token before": ["previous token"],
-    "token after": ["next token"],
-    "repetition": ["repetition"],
-    "sentence": ["sentence"],
-    "first token": ["first-token sink"],
-    "separators": ["separator sink"],
+KINDS = {  # what the chart calls each label
+    "previous token": "token before",
+    "next token": "token after",
+    "punctuation": "punctuation",
+    "repetition": "repetition",
+    "sentence": "sentence",
+    "first-token sink": "first token",
+    "separator sink": "separators",
 }
 EVEN = 1 / 128  # attention on one token of 128 by chance
 PAIRS = "64 held-out pairs of 128 tokens"
@@ -162,6 +163,37 @@ def surest(quantity: str, axis: str, title: str, threshold: float) -> Any:
     return dressed(chart.properties(width=WIDTH, height=HEIGHT), title, sample)
 
 
+def focus() -> Any:
+    """Where the attention of all heads goes, with intervals."""
+    told = {
+        "comma": "commas",
+        "sentence_end": "ends of sentences",
+        "separator": "the separator",
+        "first_token": "the first token",
+    }
+    rows = []
+    for row in SERIES:
+        for name, words in told.items():
+            ends = dict(zip(("value", "low", "high"), row[name]["all"], strict=True))
+            rows.append({"step": row["step"], "series": words} | ends)
+    colour = alt.Color(
+        "series:N", scale=alt.Scale(domain=list(told.values()), range=COLOURS), legend=legend(4)
+    )
+    base = alt.Chart(data(rows)).encode(x=training(), color=colour)
+    axis = "attention of all heads"
+    value = alt.Y("value:Q", title=axis, axis=alt.Axis(format=".0%"))
+    chart = alt.layer(
+        base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=axis), y2="high:Q"),
+        base.mark_line(point=alt.OverlayMarkDef(size=22)).encode(y=value),
+    )
+    chance = [f"{words} {SERIES[0][name]['chance']:.1%}" for name, words in told.items()]
+    sample = [
+        f"second training; {ARTICLES}; 95 % intervals",
+        f"by chance: {', '.join(chance)}",
+    ]
+    return dressed(chart.properties(width=WIDTH, height=HEIGHT), "Where attention goes", sample)
+
+
 def order() -> Any:
     """The loss above, and below it how many heads of each kind there are at each checkpoint."""
     at = alt.X(
@@ -181,14 +213,15 @@ def order() -> Any:
     step = alt.Step(26)
     above = alt.layer(base.mark_line(point=True), words).properties(width=step, height=100)
     counts = [
-        {"at": f"{row['step']:,}", "kind": kind, "heads": heads}
+        {"at": f"{row['step']:,}", "kind": kind, "heads": row["labels"][label]}
         for row in SERIES
-        for kind, labels in KINDS.items()
-        if (heads := sum(len(row["heads"][label]) for label in labels))
+        for label, kind in KINDS.items()
+        if label in row["labels"]
     ]
-    kinds = alt.Y("kind:N", scale=alt.Scale(domain=list(KINDS)), title=None)
+    kinds = alt.Y("kind:N", scale=alt.Scale(domain=list(KINDS.values())), title=None)
     base = alt.Chart(data(counts)).encode(x=at, y=kinds)
-    paler = alt.Scale(scheme="blues", domain=[0, 2 * max(row["heads"] for row in counts)])
+    most = max(row["heads"] for row in counts)
+    paler = alt.Scale(type="symlog", scheme="blues", domain=[0, 20 * most])
     cells = base.mark_rect().encode(color=alt.Color("heads:Q", scale=paler, legend=None))
     numbers = base.mark_text(fontSize=9).encode(text="heads:Q")
     below = alt.layer(cells, numbers).properties(width=step, height=alt.Step(18))
@@ -204,6 +237,7 @@ FIGURES = {
     "order": order,
     "loss": loss,
     "positional": positional,
+    "focus": focus,
     "sinks": sinks,
     "repetition": lambda: surest(
         "same_content_word", "repeated content words (× chance)", "Repetition", 5

@@ -19,10 +19,13 @@ from headscope.study.told import told_view
 
 KINDS = (
     *("previous token", "next token", "separator sink", "first-token sink"),
-    *("repetition", "sentence"),
+    *("punctuation", "repetition", "sentence"),
 )
 QUANTITIES = {
-    "focus": ("previous_token", "next_token", "separator", "first_token"),
+    "focus": (
+        *("previous_token", "next_token", "separator", "first_token"),
+        *("sentence_end", "comma"),
+    ),
     "repetition": ("same_content_word",),
     "sentence": ("same_sentence_matched",),
 }
