@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -143,6 +144,30 @@ def test_a_series_that_was_stopped_goes_on(
     whole = found.study(TEXTS, out, **OPTIONS)
     assert (out / "step2" / "manifest.json").read_bytes() == manifest
     assert whole.measures.arrow.equals(series.measures.arrow)
+
+
+def test_steps_lie_on_a_logarithmic_scale_and_names_side_by_side(
+    trained: Path, series: hs.Series, tmp_path: Path
+) -> None:
+    drawn = FIGURES["range"](series).to_dict()
+    assert {layer["encoding"]["x"]["field"] for layer in drawn["layer"]} == {"at"}
+    assert drawn["layer"][0]["encoding"]["x"]["sort"] == ["2", "10", "final"]
+    stepped = hs.checkpoints([trained / "step2", trained / "step10"], device="cpu")
+    drawn = FIGURES["range"](stepped.study(TEXTS, tmp_path / "series", **OPTIONS)).to_dict()
+    x = drawn["layer"][0]["encoding"]["x"]
+    assert (x["field"], x["scale"]["type"], x["scale"]["domain"]) == ("step", "symlog", [2, 10])
+
+
+def test_every_label_of_every_checkpoint_is_counted(series: hs.Series) -> None:
+    (drawn,) = FIGURES["heads"](series).to_dict()["datasets"].values()
+    shown = {(row["label"], row["at"]): row["heads"] for row in drawn}
+    for name, at in zip(NAMES, ("2", "10", "final"), strict=True):
+        found = [
+            label.split(":")[0]
+            for row in series.studies[name].heads.to_pylist()
+            for label in row["labels"]
+        ]
+        assert {label: n for (label, when), n in shown.items() if when == at} == Counter(found)
 
 
 def test_a_folder_of_no_models_is_explained(trained: Path, tmp_path: Path) -> None:

@@ -22,7 +22,11 @@ from torch import Tensor
 from transformers import BertConfig
 
 WARM_UP = 300
-CHECKPOINTS = (0, 100, 300, 1000, 3000, 10000, 30000)
+# Close together where heads come to be, then evenly on a logarithmic scale.
+CHECKPOINTS = (
+    *(0, 100, 200, 300, 400, 500, 600, 700, 800, 1000, 1300, 1700, 2200, 3000),
+    *(5000, 7000, 10000, 20000, 30000),
+)
 MOST_MASKED = 0.22  # of the stream, until RATE_FALLS of the run; then down to LEAST_MASKED
 LEAST_MASKED, RATE_FALLS = 0.15, 0.6
 Loss = Callable[[Weights, Batch], tuple[Tensor, Tensor]]

@@ -175,6 +175,8 @@ def main() -> None:
 
     weights = new_weights(settings.config, settings.device)
     left = args.seconds - (time.time() - BEGAN)
+    if left <= 0:  # its schedule goes by the clock, so it would never end
+        raise SystemExit("nothing of --seconds is left after the probes")
     run = Run("main", best["optimiser"], best["rate"] * args.shrink, left)
     outcomes.append(train(run, weights, settings, loss, stream, plan, held, checkpoints=True))
     save(weights, settings.config, args.out / "final.safetensors")

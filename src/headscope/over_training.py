@@ -1,32 +1,27 @@
 """Charts of a series of studies: what becomes of each finding over training.
 
-Checkpoints stand side by side, in the order of their steps. A line a layer, in the colour of its
-depth, and the mean of all heads in black with its interval; chance dashed.
+Steps lie on a scale that is logarithmic from the first one after 0 on; where a name says no step,
+checkpoints stand side by side. A line a layer, in the colour of its depth, and the mean of all
+heads in black with its interval; chance dashed.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pyarrow.compute as pc
 
-from headscope.drawing import COLOURS, INTERVALS, Rows, data, dressed
+from headscope.drawing import COLOURS, HEIGHT, INTERVALS, WIDTH, Rows, data, dressed
 from headscope.errors import CannotDraw
+from headscope.study.labels import NOTHING, RULES
 from headscope.study.series import Series
 from headscope.study.told import told_view
 
 Figure = Callable[[Series], alt.LayerChart]
-KINDS = (  # of labels, in the order in which charts name them
-    "previous token",
-    "next token",
-    "separator sink",
-    "first-token sink",
-    "repetition",
-    "anchor",
-    "sentence",
-)
+PERCENT = ".1~%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +49,10 @@ class ByLayer:
             ]
         if not any(row["value"] is not None for row in rows):
             raise CannotDraw(f"The series holds nothing for '{self.title}'.")
-        names = _names(series)
-        base = alt.Chart(data([row | {"at": names[row["checkpoint"]]} for row in rows]))
-        base = base.encode(x=_training(names))
+        base = _charted(series, rows)
         of_layer = base.transform_filter("datum.level === 'layer'")
         of_model = base.transform_filter("datum.level === 'model'")
-        form = ".0%" if self.percent else ",.3~r"
+        form = PERCENT if self.percent else ",.3~r"
         value = alt.Y("value:Q", title=self.axis, axis=alt.Axis(format=form))
         depth = alt.Color("layer:Q", scale=alt.Scale(scheme="viridis"), legend=_depth(rows))
         layers = of_layer.mark_line(strokeWidth=1.2).encode(y=value, color=depth, detail="layer:N")
@@ -76,27 +69,33 @@ class ByLayer:
 
 
 def heads(series: Series) -> alt.LayerChart:
-    """How many heads have each label."""
+    """How many heads have each label: a row a label, a column a checkpoint."""
     names = _names(series)
     counted = Counter(
-        (row["checkpoint"], kind_of(row["label"])) for row in series.labels.arrow.to_pylist()
+        (kind_of(row["label"]), names[row["checkpoint"]]) for row in series.labels.arrow.to_pylist()
     )
+    shape = series.last.manifest.model
+    most = math.log(shape.layers * shape.heads + 1)
     rows = [
-        {"at": names[name], "label": kind, "heads": counted[name, kind]}
-        for name in series.studies
-        for kind in KINDS
+        {"label": label, "at": at, "heads": heads, "light": math.log(heads + 1) > 0.55 * most}
+        for (label, at), heads in counted.items()
     ]
-    colour = alt.Color(
-        "label:N",
-        scale=alt.Scale(domain=list(KINDS), range=COLOURS[: len(KINDS)]),
-        legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
-    )
+    there = {row["label"] for row in rows}
+    kinds = [label for label in (*(rule.name for rule in RULES), NOTHING.name) if label in there]
     base = alt.Chart(data(rows)).encode(
-        x=_training(names), y=alt.Y("heads:Q", title="heads with this label"), color=colour
+        x=_side_by_side(names, overlap=False), y=alt.Y("label:N", sort=kinds, title=None)
     )
-    chart = alt.layer(base.mark_line(point=alt.OverlayMarkDef(size=22)))
-    about = "counted, without intervals; a head has every label that fits"
-    return _dressed(chart, series, "What heads become", about)
+    colour = alt.Color("heads:Q", scale=alt.Scale(scheme="viridis", type="log"), legend=None)
+    shade = alt.condition("datum.light", alt.value("black"), alt.value("white"))
+    chart = alt.layer(
+        base.mark_rect().encode(color=colour),
+        base.mark_text(fontSize=8).encode(text="heads:Q", color=shade),
+    )
+    about = (
+        f"heads with each label, of {shape.layers * shape.heads}: counted, without intervals; "
+        "a head has every label that fits"
+    )
+    return _dressed(chart, series, "What heads become", about, alt.Step(24), alt.Step(17))
 
 
 def focus(series: Series) -> alt.LayerChart:
@@ -108,9 +107,8 @@ def focus(series: Series) -> alt.LayerChart:
         "next_token": "next token",
         "own_token": "own token",
     }
-    names = _names(series)
     rows = [
-        row | {"at": names[row["checkpoint"]], "series": shown[row["quantity"]]}
+        row | {"series": shown[row["quantity"]]}
         for quantity in shown
         for row in _rows(series, "focus", quantity)
         if row["level"] == "model"
@@ -122,8 +120,8 @@ def focus(series: Series) -> alt.LayerChart:
         scale=alt.Scale(domain=list(shown.values()), range=COLOURS[: len(shown)]),
         legend=alt.Legend(title=None, orient="bottom", columns=3, symbolOpacity=1),
     )
-    base = alt.Chart(data(rows)).encode(x=_training(names), color=colour)
-    axis = alt.Y("value:Q", title="share of attention", axis=alt.Axis(format=".0%"))
+    base = _charted(series, rows).encode(color=colour)
+    axis = alt.Y("value:Q", title="share of attention", axis=alt.Axis(format=PERCENT))
     chart = alt.layer(
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
         base.mark_line(strokeWidth=1, strokeDash=[4, 3]).encode(y="chance:Q"),
@@ -175,17 +173,31 @@ def _rows(series: Series, measure: str, quantity: str) -> Rows:
 
 
 def _names(series: Series) -> dict[str, str]:
-    """What each checkpoint is called on an axis: its step where that is one of its own."""
-    steps = [step for step in series.steps if step is not None]
-    named = len(set(steps)) == len(series.steps)
+    """What each checkpoint is called on an axis: its step, where its name says one of its own."""
+    times = Counter(series.steps)
     return {
-        name: f"{step:,}" if named else name
+        name: name if step is None or times[step] > 1 else f"{step:,}"
         for name, step in zip(series.studies, series.steps, strict=True)
     }
 
 
-def _training(names: Mapping[str, str]) -> alt.X:
-    axis = alt.Axis(labelAngle=-40, labelOverlap="greedy", labelLimit=120)
+def _charted(series: Series, rows: Rows) -> alt.Chart:
+    """Rows over training, by their steps where every checkpoint has one of its own."""
+    steps, names = series.steps, _names(series)
+    if None in steps or len(set(steps)) < max(len(steps), 2):
+        rows = [row | {"at": names[row["checkpoint"]]} for row in rows]
+        return alt.Chart(data(rows)).encode(x=_side_by_side(names))
+    known = [step for step in steps if step is not None]
+    first = next(step for step in known if step > 0)  # from here on the scale is logarithmic
+    scale = alt.Scale(type="symlog", constant=first, domain=[known[0], known[-1]], nice=False)
+    axis = alt.Axis(values=known, format=",d", labelAngle=-40, labelOverlap="greedy")
+    return alt.Chart(data(rows)).encode(
+        x=alt.X("step:Q", title="step of training", scale=scale, axis=axis)
+    )
+
+
+def _side_by_side(names: Mapping[str, str], overlap: Literal["greedy"] | bool = "greedy") -> alt.X:
+    axis = alt.Axis(labelAngle=-40, labelOverlap=overlap, labelLimit=120)
     return alt.X("at:O", sort=list(names.values()), title="checkpoint", axis=axis)
 
 
@@ -194,10 +206,18 @@ def _depth(rows: Rows) -> alt.Legend:
     return alt.Legend(title="layer", values=sorted({1, (most + 1) // 2, most}), format="d")
 
 
-def _dressed(chart: Any, series: Series, title: str, about: str) -> alt.LayerChart:
+def _dressed(
+    chart: Any,
+    series: Series,
+    title: str,
+    about: str,
+    width: Any = WIDTH,
+    height: Any = HEIGHT,
+) -> alt.LayerChart:
     names, corpus = list(series.studies), series.last.manifest.corpus
     named = (
         f"{len(names)} checkpoints, {names[0]} to {names[-1]}, on {corpus.name}: "
         f"{corpus.documents:,} documents, {corpus.tokens:,} tokens"
     )
-    return dressed(chart, series.last, f"{title} over training", about=about, named=named)
+    title = f"{title} over training"
+    return dressed(chart, series.last, title, width, height, about, named=named)
