@@ -66,8 +66,10 @@ def products(z, reading, kept):
     C = np.zeros((len(z), len(z)))
 
     def multiply():
-        for panel, i0 in panels.Panels(read.vectors[0], np.empty(0, np.int64)):
-            C[i0 : i0 + len(panel)] = panel[: len(z) - i0]
+        # What lies below the diagonal is whatever was in memory.
+        with np.errstate(invalid="ignore"):
+            for panel, i0 in panels.Panels(read.vectors[0], np.empty(0, np.int64)):
+                C[i0 : i0 + len(panel)] = panel[: len(z) - i0]
 
     in_parallel(multiply, [()])  # where the backend multiplies: on two threads, bits may differ
     C = np.triu(C, 1) * 4.0 ** int(read.exponent)

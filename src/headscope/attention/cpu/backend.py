@@ -64,7 +64,8 @@ def start(
         some = range(h, min(h + TOGETHER, H))
         own = slice(h, some.stop)
         q = query[b, own, :n].float() * scores.scaling  # (TOGETHER, S, d)
-        k = key[b, [each // shared for each in some], :n].float()  # (TOGETHER, S, d)
+        keys = own if shared == 1 else [each // shared for each in some]
+        k = key[b, keys, :n].float()  # (TOGETHER, S, d)
         finite[b, own] = torch.isfinite(q.sum((1, 2)) + k.sum((1, 2)))
         if not bool(finite[b, own].all()):
             return

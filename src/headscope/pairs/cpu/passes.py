@@ -348,10 +348,12 @@ def find_anchors(
 @exact
 def count_listed_around(listed: Numbers, near: Numbers, anchors: Numbers) -> None:
     """The same as `count_around`, where the list (n, 2) holds all high pairs."""
+    having = np.zeros(1 << len(anchors), np.int64)  # pairs, by what they are near to
     for n in range(len(listed)):
-        both = near[listed[n, 0]] | near[listed[n, 1]]
+        having[near[listed[n, 0]] | near[listed[n, 1]]] += 1
+    for both in range(len(having)):
         for kind in range(len(anchors)):
-            anchors[kind, 2] += (both >> kind) & 1
+            anchors[kind, 2] += ((both >> kind) & 1) * having[both]
 
 
 @exact
