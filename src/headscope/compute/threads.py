@@ -13,7 +13,7 @@ from torch import Tensor
 from headscope.compute.arrays import Array, on_device
 from headscope.compute.underway import at_once
 
-TOGETHER = 4  # heads taken at once; always as many, so that no result depends on the batch
+TOGETHER = 4  # heads multiplied at once, if they are long; see `heads_at_once`
 SMALL = 2**18  # values of several heads that are done together: 1 MiB, near to the core
 
 _own = threading.local()
@@ -76,6 +76,14 @@ def by_layer(
 
     in_parallel(look, ((layer,) for layer in range(layers)))
     return [np.concatenate(parts, axis) for parts in zip(*found, strict=True)]
+
+
+def heads_at_once(size: int) -> int:
+    """Heads of a text that a task takes; always as many, so that no result depends on the batch.
+
+    More of a short text, for which what is done beside the products weighs most.
+    """
+    return 3 * TOGETHER if TOGETHER * size**2 <= SMALL else TOGETHER
 
 
 def room(values: int, what: str = "products") -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from headscope.attention.cpu.passes import NO_SINK, add_heads, add_rows
 from headscope.attention.statistics import ROW_SUMS, AttentionStatistics, Scores, from_sums
-from headscope.compute.threads import SMALL, TOGETHER, room, start_in_parallel
+from headscope.compute.threads import SMALL, TOGETHER, heads_at_once, room, start_in_parallel
 from headscope.pairs.batch import TokenBatch, labels
 from headscope.pairs.tokens import Ints, PairTokens
 from headscope.pairs.vectors import refuse_not_finite
@@ -46,10 +46,10 @@ def start(
     """Start to sum up the attention of every head of every text, some rows at a time."""
     B, H, K = len(batch), query.shape[1], number_of_classes
     S, shared = int(max(batch.lengths, default=0)), H // key.shape[1]
-    known = ("attention", K, b"".join(own.tobytes() for own in classes))
-    texts = batch.remember(
-        known,
-        lambda: [_Text(text, own, K) for text, own in zip(batch.texts, classes, strict=True)],
+    # With the classes themselves, so that their id stays theirs.
+    _, texts = batch.remember(
+        ("attention", K, id(classes)),
+        lambda: (classes, [_Text(*own, K) for own in zip(batch.texts, classes, strict=True)]),
     )
     mass, columns = np.zeros((B, H, K, K)), np.zeros((B, H, S))
     sums = np.zeros((B, H, len(ROW_SUMS), K))
@@ -61,11 +61,11 @@ def start(
 
     def compute(b: int, h: int) -> None:
         text, n = texts[b], int(batch.lengths[b])
-        some = range(h, min(h + TOGETHER, H))
+        some = range(h, min(h + at_once[b], H))
         own = slice(h, some.stop)
-        q = query[b, own, :n].float() * scores.scaling  # (TOGETHER, S, d)
+        q = query[b, own, :n].float() * scores.scaling  # (heads, S, d)
         keys = own if shared == 1 else [each // shared for each in some]
-        k = key[b, keys, :n].float()  # (TOGETHER, S, d)
+        k = key[b, keys, :n].float()  # (heads, S, d)
         finite[b, own] = torch.isfinite(q.sum((1, 2)) + k.sum((1, 2)))
         if not bool(finite[b, own].all()):
             return
@@ -73,11 +73,15 @@ def start(
         if sinks is not None:
             sink[:] = sinks[own].float().numpy()
         kinds = (text.sentence, text.classes, text.members, text.starts, text.largest)
-        if plain and len(some) * n**2 <= SMALL:
-            tiles = room(len(some) * n**2).view(len(some), n, n)
-            torch.bmm(q, k.mT, out=tiles)
-            results = (mass[b, own], sums[b, own], columns[b, own, :n])
-            add_heads(tiles.numpy(), sink, *kinds, *results)
+        if plain and TOGETHER * n**2 <= SMALL:
+            step = max(SMALL // n**2, 1)
+            for first in range(0, len(some), step):
+                few = slice(first, min(first + step, len(some)))
+                heads = slice(h + few.start, h + few.stop)
+                tiles = room((few.stop - first) * n**2).view(-1, n, n)
+                torch.bmm(q[few], k[few].mT, out=tiles)
+                results = (mass[b, heads], sums[b, heads], columns[b, heads, :n])
+                add_heads(tiles.numpy(), sink[few], *kinds, *results)
             return
         tile = room(ROWS * n).view(ROWS, n)
         for place, each in enumerate(some):
@@ -96,7 +100,8 @@ def start(
                     *results,
                 )
 
-    wait = start_in_parallel(compute, ((b, h) for b in range(B) for h in range(0, H, TOGETHER)))
+    at_once = [heads_at_once(int(length)) for length in batch.lengths]
+    wait = start_in_parallel(compute, ((b, h) for b in range(B) for h in range(0, H, at_once[b])))
 
     def result() -> AttentionStatistics:
         wait()

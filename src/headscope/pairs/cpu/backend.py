@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from headscope.compute.threads import SMALL, TOGETHER, room, start_in_parallel
+from headscope.compute.threads import SMALL, heads_at_once, room, start_in_parallel
 from headscope.pairs.assemble import (
     COUNTERS,
     HighNumbers,
@@ -204,8 +204,8 @@ def start_settings(
     apart = reading == "centred"
 
     def compute(b: int, h: int) -> None:
-        text, some = texts[b], slice(h, h + TOGETHER)
-        vectors = z[b, some, : batch.lengths[b]].contiguous()  # (TOGETHER, S, d)
+        text, some = texts[b], slice(h, h + at_once[b])
+        vectors = z[b, some, : batch.lengths[b]].contiguous()  # (heads, S, d)
         for own in range(len(key)) if apart else [slice(None)]:
             members = text.members[own] if isinstance(own, int) else text.members[0]
             read = read_vectors(vectors, reading, members)
@@ -219,7 +219,8 @@ def start_settings(
             chosen = range(own, own + 1) if isinstance(own, int) else range(len(key))
             _add(read.vectors, sizes, text, chosen, rules, top, numbers, (b, h))
 
-    heads_of = ((b, h) for b in range(len(batch)) for h in range(0, heads, TOGETHER))
+    at_once = [heads_at_once(int(length)) for length in batch.lengths]
+    heads_of = ((b, h) for b in range(len(batch)) for h in range(0, heads, at_once[b]))
     wait = start_in_parallel(compute, heads_of)
 
     def result(number: int) -> PairStatistics:
