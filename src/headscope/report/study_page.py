@@ -21,6 +21,7 @@ from headscope.report.added.section import Section
 from headscope.report.findings import badge, findings
 from headscope.report.head_links import card_name, with_links
 from headscope.study.folder import Study, reads_tables
+from headscope.study.half_precision import HALF, WHAT
 from headscope.study.manifest import Manifest
 from headscope.study.parameters import Parameters
 from headscope.study.told import ToldClaim, View, over, told_claims, told_view
@@ -180,13 +181,7 @@ def _run(said: Manifest) -> Element:
 
 def _rounded(dtype: str) -> str:
     """What to say of numbers that were rounded more than they need be."""
-    if dtype == "float32":
-        return ""
-    return (
-        ": half precision moves many numbers of heads, and rounding decides which pairs of many "
-        "are high, so that they have no label of pairs (docs/method.md says by how much, measure "
-        "by measure). Study in float32 where it fits"
-    )
+    return f": {WHAT}" if dtype in HALF else ""
 
 
 def _section(

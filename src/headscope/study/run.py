@@ -28,6 +28,7 @@ from headscope.shapes import ModelShape
 from headscope.study.checkpoint import STATE, packed, resume
 from headscope.study.examples import example_pairs, keep
 from headscope.study.folder import Study, open_study
+from headscope.study.half_precision import warn
 from headscope.study.interruption import Interruption
 from headscope.study.manifest import (
     Manifest,
@@ -202,6 +203,7 @@ class _Run:
                 self.threads,
             )
             reader = Reader(job)
+            warn(str(scope.model.dtype).removeprefix("torch."))
             self.progress.start(self.corpus, self.counts.documents, self.counts.tokens)
             with self.progress, Interruption(self.progress.stopping) as stop:
                 if self.engine is None:

@@ -25,6 +25,7 @@ from headscope.pairs import Quantile
 from headscope.study.bootstrap import document_weights
 from headscope.study.estimates import OtherTotals
 from headscope.study.folder import Study, open_study
+from headscope.study.half_precision import warn
 from headscope.study.interruption import Interruption
 from headscope.study.manifest import (
     Manifest,
@@ -172,6 +173,7 @@ class _Run:
         self._resume()
         self.begun = time.monotonic() - self.counts.seconds
         observer = PlacedObserver(self.scope, self.parameters)
+        warn(str(self.scope.model.dtype).removeprefix("torch."))
         self.progress.start(self.corpus, self.counts.documents, self.counts.positions)
         with self.progress, Interruption(self.progress.stopping) as stop:
             # A sound is made ready with the model, which is busy here; a picture without it.
