@@ -18,9 +18,10 @@ from headscope.compute.arrays import Array, on_device, put, zeros
 from headscope.compute.compiled import exact
 from headscope.compute.threads import in_parallel
 from headscope.measures.base import ObservedPairs
-from headscope.units import CHUNK_UNITS, Unit
+from headscope.units import Unit
 
 JOINED = 2**13
+REMEMBERED = 512  # units, which is two chunks of them
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +53,7 @@ def _joined_place(word: str) -> int:
     return int.from_bytes(blake2b(word.encode(), digest_size=4).digest()) % JOINED
 
 
-@lru_cache(maxsize=2 * CHUNK_UNITS)
+@lru_cache(maxsize=REMEMBERED)
 def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Where each token's word is counted, and the names of the joined words."""
     tokens = unit.tokens
