@@ -27,7 +27,7 @@ def added(tiny, made, corpus, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("communities") / "study"
     shutil.copytree(made, folder)
-    return tiny.communities(corpus, folder, limit=3, windows=1, tokens=9, warmed=1, gammas=[2.0])
+    return tiny.communities(corpus, folder, limit=3, windows=1, tokens=9, warmed=1, gammas=[4.0])
 
 
 def drawn(tiny, corpus, study):
@@ -77,7 +77,7 @@ def test_every_number_has_its_interval_and_those_with_a_null_their_chance(added)
 
 def test_the_sweep_has_every_resolution_and_one_is_the_table(added):
     sweep = added.table("community_sweep").to_pylist()
-    assert {row["gamma"] for row in sweep} == {1.0, 2.0}
+    assert {row["gamma"] for row in sweep} == {1.0, 4.0}
     same = [row for row in sweep if row["gamma"] == 1 and row["level"] == "head"]
     table = {
         (row["quantity"], row["layer"], row["head"]): row["value"]
@@ -86,7 +86,7 @@ def test_the_sweep_has_every_resolution_and_one_is_the_table(added):
     assert same
     for row in same:
         assert table[row["quantity"], row["layer"], row["head"]] == row["value"]
-    finer = [r["value"] for r in sweep if r["quantity"] == "community_number" and r["gamma"] == 2]
+    finer = [r["value"] for r in sweep if r["quantity"] == "community_number" and r["gamma"] == 4]
     coarser = [r["value"] for r in sweep if r["quantity"] == "community_number" and r["gamma"] == 1]
     assert np.mean(finer) >= np.mean(coarser)
 

@@ -98,10 +98,11 @@ def test_a_product_is_the_same_in_any_shape_and_order(random, name):
     values = random.lognormal(0, 3, (90, 3, 4))
     if name == "high":
         values = np.round(values * 2**20) / 2**20
-    found = sums._weighed(weights.T, name, values)
+    found = sums._weighed(weights.T, {name: values})[name]
     order = random.permutation(90)
-    assert np.array_equal(found, sums._weighed(weights[order].T, name, values[order]))
-    alone = [sums._weighed(weights.T, name, values[:, :, head : head + 1]) for head in range(4)]
+    again = sums._weighed(weights[order].T, {name: values[order]})[name]
+    assert np.array_equal(found, again)
+    alone = [sums._weighed(weights.T, {name: values[..., h : h + 1]})[name] for h in range(4)]
     assert np.array_equal(found, np.concatenate(alone, -1))
     exact = np.einsum("ur,ulh->rlh", weights.astype(np.longdouble), values.astype(np.longdouble))
     np.testing.assert_allclose(found, exact.astype(float), rtol=3e-16)
