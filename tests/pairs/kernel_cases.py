@@ -84,22 +84,27 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("reading", "size", "scale"),
+    ("reading", "lengths", "scale"),
     [
-        ("raw", 30, 2.0**60),  # done again on the host
-        ("raw", 110, 1.0),  # with a list that does not hold all pairs
-        ("centred", 30, 1.0),
+        ("raw", (30, 18), 2.0**60),  # done again on the host
+        ("raw", (110, 18), 1.0),  # with a list that does not hold all pairs
+        ("centred", (30, 18), 1.0),
+        ("raw", (20,), 1.0),
+        ("more than a launch has room for", (20,), 1.0),
     ],
 )
-def test_layers_and_settings_together_are_as_one_by_one(reading, size, scale):
-    rng = np.random.default_rng(7)
-    batch = typed([some_tokens(rng, n) for n in (size, 18)])
-    z, settings = whole_numbers(rng, (4, 1, size, 8)) * scale, ("kept", "left_out")
+def test_layers_and_settings_together_are_as_one_by_one(reading, lengths, scale, monkeypatch):
+    if reading.startswith("more"):
+        reading = "raw"
+        monkeypatch.setattr(cuda, "MOST_HEADS", 3)
+    rng, number = np.random.default_rng(7), len(lengths)
+    batch, settings = typed([some_tokens(rng, n) for n in lengths]), ("kept", "left_out")
+    z = whole_numbers(rng, (2 * number, 1, lengths[0], 8)) * scale
     options = {"reading": reading, "layers": ["1", "2"], "settings": settings}
     together = cuda.start_layers(z, batch, [quantile(0.05)], **options)()
-    for n, own in enumerate(z.split(2)):
+    for n, own in enumerate(z.split(number)):
         for m, special in enumerate(settings):
-            texts = slice(2 * m, 2 * m + 2)
+            texts = slice(number * m, number * (m + 1))
             options = {"reading": reading, "special": special}
             alone = pair_statistics(own, batch, [quantile(0.05)], backend="cuda", **options)
             one = joined([together], lambda found, t=texts, n=n: to_host(found[0][t, n]))

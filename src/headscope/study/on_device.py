@@ -20,6 +20,7 @@ from headscope.measures import repetition
 from headscope.measures.base import ObservedAttention, ObservedPairs
 from headscope.observed import ObservedModel
 from headscope.pairs import PairStatistics, Peak, start_on_device
+from headscope.pairs.cuda import MOST_HEADS
 from headscope.pairs.statistics import joined
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vector_statistics import Members, vector_statistics
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from headscope.study.observe import Observer
 
 TOGETHER = 3 * 2**28  # bytes of the head vectors of the layers that a device is given at once
-MOST_HEADS = 65_535  # of those layers: as many programs as a launch can have beside each other
 
 
 class OnDevice(Pass):

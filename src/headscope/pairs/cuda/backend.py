@@ -9,7 +9,7 @@ The same kernels run on a CPU under Triton's interpreter (TRITON_INTERPRET=1), f
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from headscope.compute.pinned import start_to_host, to_host
 from headscope.errors import NotPossible
 from headscope.pairs.assemble import assemble
 from headscope.pairs.batch import TokenBatch
-from headscope.pairs.cuda import launches
+from headscope.pairs.cuda import MOST_HEADS, launches
 from headscope.pairs.cuda.high_counts import Counted
 from headscope.pairs.cuda.launches import NO_PAIR, Lists, Sums
 from headscope.pairs.cuda.layer import Layer, TextTensors, read, tile_of
@@ -159,8 +159,23 @@ def start_layers(
     """The same for z (L B, H, S, d) of several layers and settings in one launch, on the device.
 
     What comes is (settings · B, L, H, …): the texts under one setting after those under the other.
+    More heads than a launch can have beside each other are taken a setting at a time.
     """
-    return _start(z, batch, rules, reading, tuple(settings), 0, tuple(layers)).on_device()
+    names = tuple(layers)
+    if len(settings) * z.shape[0] * z.shape[1] <= MOST_HEADS:
+        return _start(z, batch, rules, reading, tuple(settings), 0, names).on_device()
+    apart = [_start(z, batch, rules, reading, (own,), 0, names).on_device() for own in settings]
+
+    def result() -> PairStatistics:
+        found = [one() for one in apart]
+        whole = joined(found, torch.cat)
+        names = [field.name for field in fields(ChancePairs)]
+        chance: dict[str, Any] = {
+            name: torch.cat([getattr(one.chance, name) for one in found]) for name in names
+        }
+        return replace(whole, chance=ChancePairs(**chance))
+
+    return result
 
 
 def text_tensors(
@@ -201,9 +216,8 @@ def _start(
     def ranks_of(rule: Rule | None) -> Tensor | None:
         if rule is not None and not isinstance(rule, Quantile):
             return None
-        number = (lambda n: min(top, n)) if rule is None else rule.number
-        known = {n: number(n) for n in set(text.counts.flat)}
-        return text.by_row(np.vectorize(known.get, otypes=[np.int32])(text.counts))
+        numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts.flat]
+        return text.by_row(np.array(numbers, np.int32).reshape(text.counts.shape))
 
     ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
     longest_first = sizes.lengths.sort(1, descending=True).values  # (rows · H, S)

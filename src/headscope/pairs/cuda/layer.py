@@ -46,7 +46,8 @@ class TextTensors:
         def as_rows(values: Tensor) -> Tensor:
             """Values (settings or one, texts, …), again for each layer: (rows, …)."""
             more = values.shape[2:]
-            return values[:, None].expand(*self.shape, *more).reshape(self.rows, *more)
+            own = values[:, None].expand(*self.shape, *more).reshape(self.rows, *more)
+            return own.contiguous()  # of a single text, all rows would be one place in memory
 
         own, members = tokens.host, np.stack([tokens.kept(special) for special in settings])
         whole = _in_blocks(members, tile, False).all(-1)  # (settings, B, blocks)
@@ -73,7 +74,8 @@ class TextTensors:
         self.kept, self.whole, self.whole_run = rows["kept"], rows["whole"], rows["whole_run"]
         self.blocks_of, self.order, self.lengths = rows["blocks_of"], rows["order"], rows["lengths"]
         every = tokens.together[:, None, None].expand(-1, *self.shape, -1)
-        named = dict(zip(tokens.on_device, every.reshape(-1, self.rows, size), strict=True))
+        every = every.reshape(-1, self.rows, size).contiguous()
+        named = dict(zip(tokens.on_device, every, strict=True))
         self.sentence, self.word, self.ordinary = (
             named[name] for name in ("sentences", "words", "ordinary")
         )
@@ -95,7 +97,7 @@ class TextTensors:
     def by_row(self, values: NDArray[np.int32]) -> Tensor:
         """Numbers (settings, texts) on the device, again for each layer: (rows,)."""
         there = put(values, self.kept.device)
-        return there[:, None].expand(self.shape).reshape(self.rows)
+        return there[:, None].expand(self.shape).reshape(self.rows).contiguous()
 
     def heads(self, number: int) -> Tensor:
         """The numbers of all heads, for so many a text."""
