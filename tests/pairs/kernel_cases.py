@@ -20,9 +20,12 @@ from agreement import assert_agree, assert_same_bits, some_tokens, typed
 from headscope.attention.statistics import attention_statistics
 from headscope.compute.arrays import to_host
 from headscope.errors import NotFiniteError
-from headscope.pairs import nearest, pair_statistics, peak, quantile, sigma
+from headscope.pairs import TokenBatch, nearest, pair_statistics, peak, quantile, sigma
+from headscope.pairs.chance import chance_pairs, text_chance
 from headscope.pairs.cuda import backend as cuda
 from headscope.pairs.cuda.eigenvalues import eigenvalues
+from headscope.pairs.cuda.layer import TextTensors
+from headscope.pairs.cuda.tokens import TokenTensors, count_all_pairs
 from headscope.pairs.statistics import each_of, joined
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -110,6 +113,61 @@ def test_layers_and_settings_together_are_as_one_by_one(reading, lengths, scale,
             one = joined([together], lambda found, t=texts, n=n: to_host(found[0][t, n]))
             there = each_of(together.chance, lambda found, t=texts: to_host(found[t]))
             assert_agree(alone, replace(one, chance=there, special=special))
+
+
+@pytest.mark.parametrize("lengths", [(1, 2), (70, 64), (150, 20)])
+def test_a_device_counts_all_pairs_of_a_text(lengths):
+    rng = np.random.default_rng(sum(lengths))
+    texts = [some_tokens(rng, n, types=9) for n in lengths]
+    batch = TokenBatch(texts, [rng.integers(-3, 3, (2, len(text))) for text in texts])
+    there = TokenTensors(batch, torch.device(DEVICE))
+    kept = torch.stack([there.there, there.there & (there.on_device["ordinary"] > 0)])
+    got = count_all_pairs(there, kept)
+    for number, special in enumerate(("kept", "left_out")):
+        own = slice(2 * number, 2 * number + 2)
+        one_by_one = [text_chance(text, special) for text in texts]
+        same = each_of(got.chance, lambda found, own=own: to_host(found[own]))
+        assert_same_bits(chance_pairs(one_by_one), same)
+        for row, text in zip(to_host(got.inside_share[own]), one_by_one, strict=True):
+            assert np.array_equal(row[: len(text.inside_share)], text.inside_share)
+    for types, own in zip(to_host(there.types), batch.types, strict=True):
+        assert np.array_equal(types[:, : own.shape[1]], own)
+        assert (types[:, own.shape[1] :] == -1).all()
+
+
+@pytest.mark.parametrize("special", ["kept", "left_out"])
+def test_the_text_tensors_say_where_tokens_of_a_kind_are(special):
+    rng = np.random.default_rng(8)
+    texts = [some_tokens(rng, n, types=30) for n in (150, 90, 3)]
+    batch = TokenBatch(texts)
+    seen = TextTensors(TokenTensors(batch, torch.device(DEVICE)), [special], 16)
+    for row, text in enumerate(texts):
+        members, plain = text.kept(special), ~text.special
+        kept = seen.kept[row].tolist()
+        assert kept == [*members.astype(int), *[-1] * (150 - len(text))]
+        whole = [
+            int(at + 16 <= len(text) and members[at : at + 16].all()) for at in range(0, 150, 16)
+        ]
+        assert seen.whole[row].tolist() == whole
+        begin, end = seen.whole_run[row].tolist()
+        longest = max((len(run) for run in "".join(map(str, whole)).split("0")), default=0)
+        assert end - begin == longest
+        assert all(whole[begin:end])
+        for block, at in enumerate(range(0, 150, 16)):
+            own = slice(at, min(at + 16, len(text)))
+            assert seen.blocks_of[row, 0, block] == (plain[own] | ~members[own]).all()
+            told = text.sentences[own][plain[own] & (text.sentences[own] >= 0)]
+            first, last = seen.blocks_of[row, 1:, block].tolist()
+            assert (first, last) == ((told.min(), told.max()) if len(told) else (2**31 - 1, -1))
+        words = [
+            int(word) if own and word >= 0 else None
+            for word, own in zip(text.words, plain, strict=True)
+        ]
+        again = [i for i, word in enumerate(words) if word is not None and words.count(word) > 1]
+        want = sorted(again, key=lambda i: (words[i], i))
+        assert seen.order[row].tolist() == want + [-1] * (150 - len(want))
+    counts = [int(text.kept(special).sum()) for text in texts]
+    assert seen.counts.tolist() == [[n * (n - 1) // 2 for n in counts]]
 
 
 def test_short_texts_need_nothing_done_again(monkeypatch):

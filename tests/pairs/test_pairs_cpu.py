@@ -8,7 +8,6 @@ from agreement import assert_agree, assert_same_bits, fields_of, some_tokens, ty
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headscope.compute.arrays import to_host
 from headscope.compute.threads import in_parallel
 from headscope.errors import NotFiniteError
 from headscope.pairs import (
@@ -24,8 +23,6 @@ from headscope.pairs import (
     start_for_settings,
 )
 from headscope.pairs.cpu import panels
-from headscope.pairs.cuda.tokens import TokenTensors, count_all_pairs
-from headscope.pairs.statistics import each_of
 from headscope.pairs.vectors import read_vectors
 
 RULES = [quantile(0.01), quantile(0.1), peak(0.3), sigma(2.0), nearest(2)]
@@ -222,28 +219,6 @@ def test_chance_is_counted_by_groups_as_by_pairs(seed, size, types, one_sentence
     got = chance.chance_pairs([chance.text_chance(tokens, special)])
     for (name, left), (_, right) in zip(fields_of(want), fields_of(got), strict=True):
         assert np.array_equal(left, right), name
-
-
-@given(st.integers(0, 2**32 - 1), SIZES, SIZES, st.sampled_from([1, 3, 40]), SPECIAL)
-@settings(max_examples=40, deadline=None)
-def test_a_device_counts_the_same_pairs(seed, size, other, types, special):
-    rng = np.random.default_rng(seed)
-    texts = [some_tokens(rng, n, types=types) for n in (size, other)]
-    batch = TokenBatch(texts, [rng.integers(-3, 3, (2, len(text))) for text in texts])
-    there = TokenTensors(batch, torch.device("cpu"))
-    kept = torch.from_numpy(np.stack([there.kept(special)] * 2))  # two settings, which are alike
-    got = count_all_pairs(there, kept)
-    one_by_one = [chance.text_chance(text, special) for text in texts]
-    want = chance.chance_pairs(one_by_one)
-    for own in (slice(2), slice(2, 4)):
-        assert_same_bits(want, each_of(got.chance, lambda found, own=own: to_host(found[own])))
-    for row, text, own, types in zip(
-        got.inside_share[:2], one_by_one, batch.types, there.types, strict=True
-    ):
-        length = own.shape[1]
-        assert np.array_equal(row[:length].numpy(), text.inside_share)
-        assert np.array_equal(types[:, :length].numpy(), own)
-        assert (types[:, length:] == -1).all()
 
 
 def test_a_shape_that_does_not_fit_is_refused():

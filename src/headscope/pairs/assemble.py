@@ -48,8 +48,7 @@ class PairNumbers:
     shift: Values  # (B, H)
     sums: Values  # (B, H, D) by distance, of C - shift
     square: Values  # (B, H) of (C - shift)²
-    unrelated: Values  # (B, H, 2) of both over unrelated pairs, about a shift of their own
-    unrelated_shift: Values  # (B, H)
+    unrelated: Values  # (B, H, 2) of both over unrelated pairs
     highest: Values  # (B, H) maximum
     high: tuple[HighNumbers, ...]
     top: TopPairs | None
@@ -109,9 +108,8 @@ def assemble(
     unrelated = where(apart[..., None] > 0, numbers.unrelated, 0.0)
     far, far_square = unrelated[..., 0], unrelated[..., 1]
     # Sums of C and C² from those about the shift; more than the squares of what was shifted by.
-    off_by = numbers.unrelated_shift
-    unrelated_sum = far + apart * off_by
-    unrelated_square = (far_square + off_by * (far + unrelated_sum)).clip(min=0)
+    unrelated_sum = far + apart * shift
+    unrelated_square = (far_square + shift * (far + unrelated_sum)).clip(min=0)
     by_distance = numbers.sums + chance.by_distance[:, None] * shift[..., None]  # (B, H, D)
 
     def scaled(value: Values, power: int) -> Values:

@@ -143,7 +143,6 @@ class Numbers:
             self.sums[own],
             self.squares[own][..., 0],
             self.unrelated[own],
-            self.shift[own],
             self.highest[own][..., 0],
             tuple(self._high((*own, rule)) for rule in rules),
             TopPairs(self.first[own], self.second[own], self.top[own])

@@ -210,7 +210,7 @@ def _start(
     own, sizes = read(z, text, reading)
     vectors, lengths = launches.measure(own, text)
     sizes = sizes or VectorSizes(lengths, lengths * last_place(own) ** 0.5)
-    sums = launches.add_up(vectors)
+    sums = launches.add_up(vectors, minimum=any(isinstance(rule, Sigma) for rule in rules))
     most = int(text.counts.max(initial=0))
 
     def ranks_of(rule: Rule | None) -> Tensor | None:
@@ -249,7 +249,7 @@ def _reach(rule: Rule, layer: Layer, sums: Sums) -> Tensor:
         case Quantile():
             return layer.new()
         case Peak(f):
-            return launches.round_up(f * sums.extremes[:, 1])
+            return launches.round_up(f * sums.maximum)
         case Sigma(k):
             return launches.round_up(sums.mean + k * sums.variance.sqrt())
         case Nearest(k):
@@ -270,18 +270,15 @@ def _list_and_count(pending: Pending, capacity: int) -> None:
         for _, ranks in searched[1:]:
             largest = torch.maximum(largest, ranks)
         edges = launches.place_edges(layer, largest, capacity)
-        lowest, first, looking = edges.value, layer.heads, [(layer.heads, False)]
-        shared = layer.tells_unrelated is not None
-        if shared:
-            # Listed once for all settings, from the lowest of their edges on.
-            lowest = lowest.view(len(settings), -1).amin(0).repeat(len(settings))
+        first, looking, shared = layer.heads, [(layer.heads, False)], layer.told_by is not None
+        if shared:  # listed once for all settings
             apart = layer.heads.view(len(settings), -1)
             first = apart[settings.index("kept")]
             hides = [special == "left_out" for special in settings]
             looking = list(zip(apart, hides, strict=True))
         for own in parts(first):
             collected = Lists(layer.some(first[own]), capacity)
-            collected.collect(lowest, shared=shared)
+            collected.collect(edges.value, shared=shared)
             for heads, hide in looking:
                 lists = collected.under(layer.some(heads[own]), hide)
                 for n, ranks in searched:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -30,64 +30,76 @@ def zeros(device: torch.device, *shapes: Sequence[int]) -> list[Tensor]:
 
 def measure(z: Tensor, text: TextTensors) -> tuple[Layer, Tensor]:
     """Look at the vectors of a layer once: where similarities lie, and lengths (BH, S)."""
-    heads = text.heads(z.shape[1])
-    largest, shift, scale = torch.empty(3, len(heads), device=z.device)
-    layer = Layer(z, heads, text, largest, shift, scale)
-    D = layer.shape["D"]
-    lengths = layer.new(text.size)
-    out = (largest, shift, scale, lengths)
+    nothing = torch.empty(0, device=z.device)
+    layer = Layer(z, text.heads(z.shape[1]), text, nothing, nothing, nothing)
+    heads, D = layer.telling, layer.shape["D"]
+    found = torch.empty(3, len(heads), device=z.device)
+    lengths = torch.empty(len(heads), text.size, device=z.device)
     sum_kernels.measure[(len(heads),)](
-        z, text.kept, text.pairs, *out, *layer.vectors, T=max(16, 8192 // D), D=D, num_warps=8
+        z,
+        heads,
+        text.kept,
+        text.pairs,
+        *found,
+        lengths,
+        *layer.vectors,
+        T=max(16, 8192 // D),
+        D=D,
+        num_warps=8,
     )
-    return layer, lengths
+    largest, shift, scale = (layer.for_all(own) for own in found)
+    members = text.kept.repeat_interleave(z.shape[1], 0) > 0  # (BH, S)
+    lengths = torch.where(members, layer.for_all(lengths), 0.0)
+    return replace(layer, largest=largest, shift=shift, scale=scale), lengths
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
     """Sums over all pairs of every head."""
 
-    binned: Tensor  # (BH, 2, BINS) of C - shift and its square, by distance bin
-    ends: Tensor  # (BH, 6) as `finish` writes them
+    binned: Tensor  # (BH, BINS) of C - shift, by distance bin
+    ends: Tensor  # (BH, 7) as `finish` writes them
 
     @property
-    def extremes(self) -> Tensor:
-        """Minimum and maximum, (BH, 2)."""
-        return self.ends[:, 2:4]
+    def maximum(self) -> Tensor:
+        """(BH,)."""
+        return self.ends[:, 3]
 
     @property
     def mean(self) -> Tensor:
-        """(BH,)."""
-        return self.ends[:, 4]
+        """(BH,), where the minimum was asked for."""
+        return self.ends[:, 5]
 
     @property
     def variance(self) -> Tensor:
-        """(BH,)."""
-        return self.ends[:, 5]
+        """(BH,), likewise."""
+        return self.ends[:, 6]
 
 
-def add_up(layer: Layer) -> Sums:
-    """Everything that is summed over all pairs."""
-    text, number, blocks = layer.text, len(layer.heads), layer.text.blocks
-    repeats = -(-text.repeats // text.tile)
-    by_distance = layer.new(2, 2 * blocks * text.tile)
-    sizes = [2 * blocks, 2 * blocks, 2 * max(repeats, 1)]
+def add_up(layer: Layer, *, minimum: bool) -> Sums:
+    """Everything that is summed over all pairs; exact means and variances take the minimum."""
+    text, blocks, heads = layer.text, layer.text.blocks, layer.telling
+    repeats = -(-text.order.shape[1] // text.tile)
+    by_distance, squares = layer.new(2, blocks * text.tile), layer.new(blocks)
+    sizes = [2 * blocks, 2 * blocks, 2 * repeats]
     extremes, related, repeated = (
         layer.new(sum(sizes)).zero_().view(-1).split([layer.number * size for size in sizes])
     )
-    heads = layer.heads  # of which related pairs are looked for
-    if layer.tells_unrelated is not None:
-        heads = heads.view(len(text.settings), -1)[layer.tells_unrelated]
-    sum_kernels.add_up[(blocks, number)](
+    sum_kernels.add_up[(blocks, len(heads))](
         layer.z,
-        layer.heads,
+        heads,
         text.kept,
         text.whole_run,
         layer.shift,
         by_distance,
+        squares,
         extremes,
+        layer.behind,
         *layer.vectors,
         blocks,
         T=text.tile,
+        SHARED=layer.told_by is not None,
+        MINIMUM=minimum,
         **{**layer.shape, **ADD_UP},
     )
     few = {**layer.shape, "num_stages": 1}
@@ -105,24 +117,24 @@ def add_up(layer: Layer) -> Sums:
         T=text.tile,
         **few,
     )
-    if repeats:
-        sum_kernels.repeat[(repeats, len(heads))](
-            layer.z,
-            heads,
-            text.order,
-            text.word,
-            text.sentence,
-            layer.shift,
-            repeated,
-            *layer.vectors,
-            text.order.shape[1],
-            T=text.tile,
-            **few,
-        )
-    binned = by_distance.double() @ text.bin_members  # (BH, 2, BINS)
-    sums = Sums(binned, layer.new(6, dtype=torch.float64))
+    sum_kernels.repeat[(repeats, len(heads))](
+        layer.z,
+        heads,
+        text.order,
+        text.word,
+        text.sentence,
+        layer.shift,
+        repeated,
+        *layer.vectors,
+        text.order.shape[1],
+        T=text.tile,
+        **few,
+    )
+    binned = by_distance.flatten(1).double() @ text.bin_members  # (BH, BINS)
+    sums = Sums(binned, layer.new(7, dtype=torch.float64))
     sum_kernels.finish[(layer.number,)](
         binned,
+        squares,
         related,
         repeated,
         extremes,
@@ -154,11 +166,15 @@ class Edges:
 
 
 def place_edges(layer: Layer, ranks: Tensor, capacity: int) -> Edges:
-    """Choose edges by a sample, so that lists hold a little more than the given ranks (B,)."""
-    text = layer.text
-    levels = torch.zeros(layer.number, LEVELS, dtype=torch.int32, device=layer.z.device)
-    list_kernels.sample[(text.blocks, layer.number)](
+    """Choose edges by a sample, so that lists hold a little more than the given ranks (rows,).
+
+    Settings that share the vectors have one edge: without special tokens, of which there are few.
+    """
+    text, heads = layer.text, layer.telling
+    levels = torch.zeros(len(heads), LEVELS, dtype=torch.int32, device=layer.z.device)
+    list_kernels.sample[(text.blocks, len(heads))](
         layer.z,
+        heads,
         text.kept,
         text.lengths,
         layer.shift,
@@ -170,20 +186,23 @@ def place_edges(layer: Layer, ranks: Tensor, capacity: int) -> Edges:
         LEVELS=LEVELS,
         **{**layer.shape, "num_stages": 1},
     )
-    edges = Edges(layer.new(), layer.new(dtype=torch.int32))
-    list_kernels.place_edges[(layer.number,)](
+    value = torch.empty(len(heads), device=layer.z.device)
+    level = torch.empty(len(heads), dtype=torch.int32, device=layer.z.device)
+    list_kernels.place_edges[(len(heads),)](
         levels,
-        ranks,
+        heads,
+        layer.most_of(ranks),
         text.pairs,
+        layer.most_of(text.pairs),
         layer.shift,
         layer.scale,
-        edges.value,
-        edges.level,
+        value,
+        level,
         capacity,
         layer.z.shape[1],
         LEVELS=LEVELS,
     )
-    return edges
+    return Edges(layer.for_all(value), layer.for_all(level))
 
 
 def strides(reach: Tensor) -> tuple[int, int]:
@@ -295,24 +314,25 @@ class Lists:
 
 
 def kth_largest(layer: Layer, ranks: Tensor) -> Tensor:
-    """The k-th largest similarity (n,), bit by bit: the largest key that k (n,) pairs reach."""
-    count, text = len(layer.heads), layer.text
-    least = torch.full((count,), -(2**31), dtype=torch.int32, device=layer.z.device)
-    counts = torch.empty(count, text.blocks, dtype=torch.int32, device=layer.z.device)
-    for bit in range(32):
-        trial = (least.long() + (2**31 >> bit)).to(torch.int32)  # (n,)
+    """The k-th largest similarity (n,): the largest key that k (n,) pairs reach, by two bits."""
+    count, text, rounds = len(layer.heads), layer.text, 16
+    counts = torch.zeros(rounds, count, 3, dtype=torch.int32, device=layer.z.device)
+    for number in range(rounds):
         search_kernels.count_reaching[(text.blocks, count)](
             layer.z,
             layer.heads,
             text.kept,
-            trial,
+            ranks,
             counts,
+            number,
             *layer.vectors,
             text.blocks,
             T=text.tile,
             **layer.shape,
         )
-        least = torch.where(counts.sum(1) >= ranks, trial, least)
+    digits = (counts >= ranks[:, None]).sum(-1)  # (rounds, n)
+    worth = 4 ** torch.arange(rounds - 1, -1, -1, device=digits.device)
+    least = ((digits * worth[:, None]).sum(0) - 2**31).to(torch.int32)
     return (least ^ ((least >> 31) & 0x7FFFFFFF)).view(torch.float32)
 
 
@@ -321,9 +341,8 @@ def large_reach(lengths: Tensor, ranks: Tensor | None, heads: int) -> Tensor:
     count, size = lengths.shape
     reach = torch.full((count,), torch.inf, device=lengths.device)
     if ranks is not None:
-        block, bits = min(1024, max(16, 1 << (size - 1).bit_length())), size.bit_length()
         search_kernels.large_reach[(count,)](
-            lengths, ranks, reach, heads, size, BITS=bits, BLOCK=block, num_warps=4
+            lengths, ranks, reach, heads, size, BITS=size.bit_length(), BLOCK=64, num_warps=1
         )
     return reach
 

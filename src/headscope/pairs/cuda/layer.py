@@ -49,30 +49,20 @@ class TextTensors:
             own = values[:, None].expand(*self.shape, *more).reshape(self.rows, *more)
             return own.contiguous()  # of a single text, all rows would be one place in memory
 
-        own, members = tokens.host, np.stack([tokens.kept(special) for special in settings])
+        own, there = tokens.on_device, tokens.there
+        ordinary = own["ordinary"] > 0  # (B, S)
+        members = torch.stack([ordinary if one == "left_out" else there for one in settings])
         whole = _in_blocks(members, tile, False).all(-1)  # (settings, B, blocks)
-        ordinary = tokens.there & (own["ordinary"] > 0)
         plain = ~_in_blocks(members & ~ordinary, tile, False).any(-1)  # (settings, B, blocks)
-        sentences, told = own["sentences"], ordinary & (own["sentences"] >= 0)
-        first = _in_blocks(np.where(told, sentences, NONE), tile, NONE).min(-1)  # (B, blocks)
-        last = _in_blocks(np.where(told, sentences, -1), tile, -1).max(-1)
-        order = _repeated(own["words"], ordinary)
-        self.repeats = int((order >= 0).sum(1).max())
-        small = {
-            "kept": np.where(tokens.there, members, -1),
-            "whole": whole,
-            "whole_run": _longest_run(whole),
-            "blocks_of": np.stack(np.broadcast_arrays(plain, first, last), 2),
-            "order": order[None],
-            "lengths": tokens.lengths[None],
-        }
-        flat = np.concatenate([part.ravel() for part in small.values()], dtype=np.int32)
-        split = put(flat, device).split([part.size for part in small.values()])
-        parts = zip(small, split, strict=True)
-        there = {name: part.view(small[name].shape) for name, part in parts}
-        rows = {name: as_rows(part) for name, part in there.items()}
-        self.kept, self.whole, self.whole_run = rows["kept"], rows["whole"], rows["whole_run"]
-        self.blocks_of, self.order, self.lengths = rows["blocks_of"], rows["order"], rows["lengths"]
+        told = ordinary & (own["sentences"] >= 0)
+        first = _in_blocks(own["sentences"].masked_fill(~told, NONE), tile, NONE).amin(-1)
+        last = _in_blocks(own["sentences"].masked_fill(~told, -1), tile, -1).amax(-1)  # (B, blocks)
+        about = torch.stack([plain.int(), *(x.expand(plain.shape) for x in (first, last))], 2)
+        self.kept = as_rows(members.int().masked_fill(~there, -1))
+        self.whole, self.whole_run = as_rows(whole.int()), as_rows(_longest_run(whole))
+        self.blocks_of = as_rows(about)
+        self.order = as_rows(_repeated(own["words"], ordinary)[None])
+        self.lengths = as_rows(tokens.length[None])
         every = tokens.together[:, None, None].expand(-1, *self.shape, -1)
         every = every.reshape(-1, self.rows, size).contiguous()
         named = dict(zip(tokens.on_device, every, strict=True))
@@ -84,12 +74,12 @@ class TextTensors:
         # (rows, K, S), where the type of each token first occurs
         self.types = None if tokens.types is None else as_rows(tokens.types[None].int())
 
-        found = count_all_pairs(tokens, there["kept"] > 0)
+        found = count_all_pairs(tokens, members)
         self.chance = found.chance  # of every text, for every setting
         share = (found.inside_share * SHARE_STEPS).round().long()
         self.inside_share = as_rows(share.unflatten(0, (-1, texts)))
-        taking_part = members.sum(-1)  # (settings, B)
-        self.counts = taking_part * (taking_part - 1) // 2
+        taking_part = np.stack([tokens.taking_part(special) for special in settings])
+        self.counts = taking_part * (taking_part - 1) // 2  # (settings, B)
         self.pairs = as_rows(put(self.counts.astype(np.float64), device))
         self.bins, self.bin_members = bins_of(size, device), _bin_members(size, tile, device)
         self._heads: dict[int, Tensor] = {}
@@ -118,38 +108,34 @@ def _bin_members(size: int, tile: int, device: torch.device) -> Tensor:
     return put(member, device)  # (2 blocks T, BINS)
 
 
-def _in_blocks(values: Any, side: int, fill: int) -> Any:
+def _in_blocks(values: Tensor, side: int, fill: int) -> Tensor:
     """Values (…, S) as (…, blocks, side)."""
-    behind = [(0, 0)] * (values.ndim - 1) + [(0, -values.shape[-1] % side)]
-    return np.pad(values, behind, constant_values=fill).reshape(*values.shape[:-1], -1, side)
+    behind = (0, -values.shape[-1] % side)
+    return torch.nn.functional.pad(values, behind, value=fill).unflatten(-1, (-1, side))
 
 
-def _longest_run(whole: Any) -> Any:
-    """From where to where the longest run of true (…, blocks) goes, (…, 2)."""
-    length, best = np.zeros(whole.shape[:-1], np.int32), np.zeros((*whole.shape[:-1], 2), np.int32)
-    for end in range(1, whole.shape[-1] + 1):
-        length = np.where(whole[..., end - 1], length + 1, 0)
-        longer = length > best[..., 1] - best[..., 0]
-        best[longer] = np.stack([end - length, np.full_like(length, end)], -1)[longer]
-    return best
+def _longest_run(whole: Tensor) -> Tensor:
+    """From where to where the longest run of true (…, blocks) goes, (…, 2); of equals the first."""
+    end = torch.arange(1, whole.shape[-1] + 1, device=whole.device)
+    length = end - end.masked_fill(whole, 0).cummax(-1).values  # of the run that ends there
+    longest = length.amax(-1, keepdim=True)
+    to = (end * (length == longest) + (length < longest) * NONE).amin(-1, keepdim=True)
+    return torch.cat([to - longest, to], -1).int()
 
 
-def _repeated(words: Any, ordinary: Any) -> Any:
-    """The ordinary tokens whose word occurs again, by word and then by position; -1 behind.
+def _repeated(words: Tensor, ordinary: Tensor) -> Tensor:
+    """The ordinary tokens (B, S) whose word occurs again, by word and by position; -1 behind.
 
-    words: (B, S), negative for none; the result has as many columns as the text with most needs.
+    words: (B, S), negative for none.
     """
-    none = np.int16(2**15 - 1) if words.max(initial=0) < 2**15 - 1 else NONE
-    own = np.where(ordinary & (words >= 0), words, none).astype(np.asarray(none).dtype)
-    order = np.argsort(own, axis=1, kind="stable")
-    sorted_words = np.take_along_axis(own, order, 1)
-    alike = (sorted_words[:, 1:] == sorted_words[:, :-1]) & (sorted_words[:, 1:] != none)
-    again = np.zeros(own.shape, bool)
+    own, order = words.masked_fill(~ordinary | (words < 0), NONE).sort(dim=1, stable=True)
+    alike = (own[:, 1:] == own[:, :-1]) & (own[:, 1:] != NONE)
+    again = torch.zeros_like(ordinary)
     again[:, 1:] |= alike
     again[:, :-1] |= alike
-    first = np.argsort(~again, axis=1, kind="stable")[:, : max(int(again.sum(1).max()), 1)]
-    found = np.where(np.take_along_axis(again, first, 1), np.take_along_axis(order, first, 1), -1)
-    return found.astype(np.int32)
+    # Those that occur once go behind the others, whose order stays.
+    once, first = (~again).byte().sort(dim=1, stable=True)
+    return order.gather(1, first).masked_fill(once > 0, -1).int()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +155,41 @@ class Layer:
         return self.text.rows * self.z.shape[1]
 
     @property
-    def tells_unrelated(self) -> int | None:
-        """A setting whose unrelated pairs are those of all, where all share the vectors.
+    def told_by(self) -> int | None:
+        """Which setting tells for all what special tokens matter little to, if vectors are shared.
 
-        No special token is in an unrelated pair, so it need not be looked for under `kept`.
+        That is where the similarities lie, and from where on pairs are listed; and unrelated pairs,
+        which have no special token.
         """
         settings = self.text.settings
         shared = len(self.z) < self.text.rows and "left_out" in settings
         return settings.index("left_out") if shared else None
+
+    @property
+    def telling(self) -> Tensor:
+        """The heads of that setting, or all."""
+        heads, own = self.text.heads(self.z.shape[1]), self.told_by
+        return heads if own is None else heads.view(len(self.text.settings), -1)[own]
+
+    @property
+    def behind(self) -> int:
+        """How far behind a head of that setting the same head of the other one is."""
+        if self.told_by is None:
+            return 0
+        return (1 - 2 * self.told_by) * (self.number // 2)
+
+    def for_all(self, told: Tensor) -> Tensor:
+        """What was found of the telling heads (heads, …), for the heads of every setting."""
+        if self.told_by is None:
+            return told
+        return told.repeat(len(self.text.settings), *[1] * (told.ndim - 1))
+
+    def most_of(self, values: Tensor) -> Tensor:
+        """Of values (rows,), for each row the largest of all settings."""
+        if self.told_by is None:
+            return values
+        settings = len(self.text.settings)
+        return values.view(settings, -1).amax(0).repeat(settings)
 
     @property
     def vectors(self) -> tuple[int, ...]:

@@ -21,11 +21,12 @@ from headscope.pairs.cuda.tiles import (
 @triton.jit(do_not_specialize=["S", "H", "texts"])
 def sample(
     Z,
+    heads,
     kept,
     lengths,  # (B,) int32
     shifts,
     scales,
-    levels,  # (BH, LEVELS) int32 in and out: pairs of each level; level 0 counts all
+    levels,  # (heads, LEVELS) int32 in and out: pairs of each level; level 0 counts all
     texts,
     z_text,
     z_head,
@@ -43,7 +44,8 @@ def sample(
 
     Other blocks of rows have other columns, so that each token is as often a column as a row.
     """
-    block, bh = tl.program_id(0), tl.program_id(1)
+    block, own = tl.program_id(0), tl.program_id(1)
+    bh = tl.load(heads + own)
     text = bh // H
     size = tl.load(lengths + text)
     start = head_start(bh, H, texts, z_text, z_head)
@@ -56,29 +58,32 @@ def sample(
     pair = (of_tokens(kept, text, i, S) > 0)[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
     pair = pair & (i[:, None] != j[None, :])
     level = level_of(c, tl.load(shifts + bh), tl.load(scales + bh), LEVELS)
-    out = levels + bh * LEVELS
+    out = levels + own * LEVELS
     tl.atomic_add(out + level, 1, mask=pair & (level > 0), sem="relaxed")
     tl.atomic_add(out, tl.sum(tl.sum(pair.to(tl.int32), 1)), sem="relaxed")
 
 
 @triton.jit
 def place_edges(
-    levels,  # (BH, LEVELS) int32
+    levels,  # (heads, LEVELS) int32
+    heads,
     ranks,  # (B,) int32, the largest number of pairs that any rule asks for
     pairs,  # (B,) float64
+    most_pairs,  # (B,) float64, under any setting that shares the list
     shifts,
     scales,
-    edges,  # (BH,) float32 out: the similarity from which on pairs are listed
-    edge_levels,  # (BH,) int32 out
+    edges,  # (heads,) float32 out: the similarity from which on pairs are listed
+    edge_levels,  # (heads,) int32 out
     capacity,
     H,
     LEVELS: tl.constexpr,
 ):
     """From where on to list pairs, so that the list holds a little more than the high ones."""
-    bh = tl.program_id(0)
+    own = tl.program_id(0)
+    bh = tl.load(heads + own)
     text = bh // H
     n = tl.arange(0, LEVELS)
-    counts = tl.load(levels + bh * LEVELS + n)
+    counts = tl.load(levels + own * LEVELS + n)
     seen = tl.sum(tl.where(n == 0, counts, 0)).to(tl.float32)
     counts = tl.where(n == 0, 0, counts)
     upwards = tl.sum(counts) - tl.cumsum(counts, 0) + counts  # in this level and above
@@ -88,10 +93,10 @@ def place_edges(
     wanted = 1.25 * expected + 3.0 * tl.sqrt(expected) + 4.0
     level = tl.max(tl.where((upwards.to(tl.float32) >= wanted) & (n > 0), n, 0))
     # A short text is listed whole: its lists are not all of one length, so they need room.
-    level = tl.where(2.0 * all_pairs <= capacity, level * 0, level)
+    level = tl.where(2.0 * tl.load(most_pairs + text) <= capacity, level * 0, level)
     value = level_begins(level, tl.load(shifts + bh), tl.load(scales + bh))
-    tl.store(edges + bh, tl.where(level > 0, value, -BIG))
-    tl.store(edge_levels + bh, level)
+    tl.store(edges + own, tl.where(level > 0, value, -BIG))
+    tl.store(edge_levels + own, level)
 
 
 @triton.jit(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def packed(pending: "Pending") -> list[Tensor]:
     """Everything the host wants, most of it as float64: counts are whole numbers below 2**53."""
     layer, sums = pending.layer, pending.sums
-    packed = [layer.shift[:, None], sums.binned.flatten(1), sums.ends[:, :4]]
+    packed = [layer.shift[:, None], sums.binned, sums.ends[:, :4]]
     for counted in pending.high:
         reach = counted.reach if counted.reach.ndim == 1 else counted.reach[:, 0]
         packed += [reach[:, None], counted.counters, counted.by_bin, counted.expected[:, None]]
@@ -42,7 +42,7 @@ def unpacked(pending: "Pending", found: Sequence[Array]) -> PairNumbers:
         begin, at = at, at + int(np.prod(more, dtype=int))
         return flat[..., begin:at].reshape(*flat.shape[:2], *more)
 
-    shift, binned, ends = take(), take(2, BINS)[..., :DISTANCE_BINS], take(4)
+    shift, binned, ends = take(), take(BINS)[..., :DISTANCE_BINS], take(4)
     high, kinds = [], pending.high[0].around.shape[1] if pending.high else 0
     for taken in taking_part:
         reach, counters, by_bin, expected = take(), take(COUNTERS), take(BINS), take()
@@ -58,22 +58,17 @@ def unpacked(pending: "Pending", found: Sequence[Array]) -> PairNumbers:
             )
         )
     exponent, size = pending.exponent, pending.layer.text.size
-    unrelated, unrelated_shift = binned.sum(-1) - ends[..., :2], shift
-    if (telling := pending.layer.tells_unrelated) is not None:
-        settings = pending.layer.text.settings
-
-        def told(values: Array) -> Array:
-            own = values.reshape(len(settings), -1, *values.shape[1:])[telling]
-            return arrays.stack([own] * len(settings), 0).reshape(values.shape)
-
-        unrelated, unrelated_shift = told(unrelated), told(shift)
+    square = ends[..., 2]
+    unrelated = arrays.stack([binned.sum(-1), square], -1) - ends[..., :2]
+    if (told_by := pending.layer.told_by) is not None:
+        own = unrelated.reshape(len(pending.settings), -1, *unrelated.shape[1:])[told_by]
+        unrelated = arrays.stack([own] * len(pending.settings), 0).reshape(unrelated.shape)
     return PairNumbers(
         exponent=None if exponent is None else pending.by_text(exponent.numpy()),
         shift=shift,
-        sums=binned[:, :, 0],
-        square=binned[:, :, 1].sum(-1),
+        sums=binned,
+        square=square,
         unrelated=unrelated,
-        unrelated_shift=unrelated_shift,
         highest=ends[..., 3],
         high=tuple(high),
         top=_top_pairs(best, size, flat.shape[:2]) if best.shape[1] else None,

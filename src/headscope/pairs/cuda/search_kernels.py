@@ -176,13 +176,14 @@ def pick(
         tl.store(failed + bh, 1.0)
 
 
-@triton.jit(do_not_specialize=["S", "H", "texts"])
+@triton.jit(do_not_specialize=["S", "H", "texts", "number"])
 def count_reaching(
     Z,
     heads,
     kept,
-    trials,  # (heads,) int32, key
-    counts,  # (heads, row blocks) int32 out
+    ranks,  # (heads,) int32
+    counts,  # (rounds, heads, 3) int32 in and out: pairs that reach the trials of each round
+    number,  # of this round
     texts,
     z_text,
     z_head,
@@ -195,24 +196,40 @@ def count_reaching(
     D: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Count the pairs whose key reaches a trial."""
+    """Count the pairs whose key reaches one of three trials, which parts the range into four.
+
+    The range is what the rounds before have left of it.
+    """
     first, own = tl.program_id(0), tl.program_id(1)
     bh = tl.load(heads + own)
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
-    trial = tl.load(trials + own)
+    rank, least = tl.load(ranks + own), tl.program_id(0).to(tl.int64) * 0 - 2147483648
+    step = least * 0 + 1073741824
+    for before in range(number):
+        at = counts + (before * tl.num_programs(1) + own) * 3
+        for part in tl.static_range(3):
+            least += tl.where(tl.load(at + part) >= rank, step, 0)
+        step = step // 4
     i = first * T + tl.arange(0, T)
     a = vectors(Z, start, i, S, z_token, d, D)
     kept_i = of_tokens(kept, text, i, S) > 0
-    count = tl.zeros((T,), tl.int32)
+    count_1 = tl.zeros((T,), tl.int32)
+    count_2 = tl.zeros((T,), tl.int32)
+    count_3 = tl.zeros((T,), tl.int32)
     for second in range(first, blocks):
         j = second * T + tl.arange(0, T)
         b = vectors(Z, start, j, S, z_token, d, D)
         key = key_of(products(a, b, PRECISION))  # (T, T)
         pair = kept_i[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
         pair = pair & (i[:, None] < j[None, :])
-        count += tl.sum((pair & (key >= trial)).to(tl.int32), 1)
-    tl.store(counts + own * tl.num_programs(0) + first, tl.sum(count))
+        count_1 += tl.sum((pair & (key >= (least + step).to(tl.int32))).to(tl.int32), 1)
+        count_2 += tl.sum((pair & (key >= (least + 2 * step).to(tl.int32))).to(tl.int32), 1)
+        count_3 += tl.sum((pair & (key >= (least + 3 * step).to(tl.int32))).to(tl.int32), 1)
+    out = counts + (number * tl.num_programs(1) + own) * 3
+    tl.atomic_add(out, tl.sum(count_1), sem="relaxed")
+    tl.atomic_add(out + 1, tl.sum(count_2), sem="relaxed")
+    tl.atomic_add(out + 2, tl.sum(count_3), sem="relaxed")
 
 
 @triton.jit
@@ -295,17 +312,22 @@ def large_reach(
     BITS: tl.constexpr,  # S is below 2**BITS
     BLOCK: tl.constexpr,
 ):
-    """Halve the range of a product of two lengths, by how many pairs reach it."""
+    """Halve the range of a product of two lengths, by how many pairs reach it.
+
+    Where a length at place R has a partner behind it, so have all before it one another, and those
+    are R (R + 1) / 2 pairs: beyond the root of twice the rank nothing has to be looked at.
+    """
     bh = tl.program_id(0)
     own = lengths + bh.to(tl.int64) * S
     rank = tl.load(ranks + bh // H).to(tl.int64)
+    rows = tl.minimum(S, tl.sqrt(2.0 * rank.to(tl.float32)).to(tl.int32) + 2)
     low = tl.program_id(0) * 0
     high = low + 0x7F800000
     for _ in range(31):
         middle = low + (high - low) // 2
         bound = middle.to(tl.float32, bitcast=True)
         reached = tl.zeros((BLOCK,), tl.int64)
-        for start in range(0, S, BLOCK):
+        for start in range(0, rows, BLOCK):
             i = start + tl.arange(0, BLOCK)
             a = tl.load(own + i, mask=i < S, other=0.0)
             last = i  # the last place whose product with place i reaches the bound

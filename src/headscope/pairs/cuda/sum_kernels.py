@@ -19,12 +19,13 @@ from headscope.pairs.cuda.tiles import (
 @triton.jit(do_not_specialize=["S", "H", "texts"])
 def measure(
     Z,  # (B, H, S, d)
+    heads,  # the heads of this launch
     kept,  # (B, S) int32
     pairs,  # (B,) float64, how many pairs there are
-    largest,  # (BH,) float32 out: the largest |z|; NaN where something is not finite
-    shifts,  # (BH,) float32 out: about the mean of C
-    scales,  # (BH,) float32 out: one over how far they are spread, at most
-    lengths,  # (BH, S) float32 out: of the vectors that take part; 0 for others
+    largest,  # (heads,) float32 out: the largest |z|; NaN where something is not finite
+    shifts,  # (heads,) float32 out: about the mean of C
+    scales,  # (heads,) float32 out: one over how far they are spread, at most
+    lengths,  # (heads, S) float32 out: of all vectors
     texts,
     z_text,
     z_head,
@@ -36,7 +37,8 @@ def measure(
     D: tl.constexpr,
 ):
     """How large the vectors of a head are, and about where its similarities lie."""
-    bh = tl.program_id(0)
+    own = tl.program_id(0)
+    bh = tl.load(heads + own)
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
     most = tl.zeros((T, D), tl.float32)
@@ -52,10 +54,10 @@ def measure(
         size = tl.abs(z)
         bad |= (size < BIG * 1.2).to(tl.int32) ^ 1  # 1 for NaN and infinity
         most = tl.maximum(most, size)
-        z = tl.where((part > 0)[:, None], z, 0.0)
-        total += z
-        square += z * z
-        tl.store(lengths + bh * S + i, tl.sqrt_rn(tl.sum(z * z, 1)), mask=i < S)
+        squared = z * z
+        tl.store(lengths + own * S + i, tl.sqrt_rn(tl.sum(squared, 1)), mask=i < S)
+        total += tl.where((part > 0)[:, None], z, 0.0)
+        square += tl.where((part > 0)[:, None], squared, 0.0)
         members += (part > 0).to(tl.int32)
     added = tl.sum(total, 0)  # (D,)
     squares = tl.sum(tl.sum(square, 1))
@@ -77,20 +79,65 @@ def measure(
     spread = tl.sqrt(2.0 * tl.sum(off) / number + rest * rest)
     fine = tl.max(tl.max(bad, 1)) == 0
     usual = fine & (tl.abs(shift) < BIG) & (spread < BIG)
-    tl.store(largest + bh, tl.where(fine, tl.max(tl.max(most, 1)), float("nan")))
-    tl.store(shifts + bh, tl.where(usual, shift, 0.0))
-    tl.store(scales + bh, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
+    tl.store(largest + own, tl.where(fine, tl.max(tl.max(most, 1)), float("nan")))
+    tl.store(shifts + own, tl.where(usual, shift, 0.0))
+    tl.store(scales + own, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
 
 
-@triton.jit(do_not_specialize=["S", "H", "texts"])
+@triton.jit
+def _of_borders(
+    Z,
+    start,
+    kept,
+    text,
+    shift,
+    total,
+    square,
+    lowest,
+    highest,
+    delta,
+    begin,
+    end,
+    z_token,
+    S,
+    d,
+    blocks,
+    T: tl.constexpr,
+    D: tl.constexpr,
+    MINIMUM: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Add the tiles of a block diagonal that lie outside a run of blocks, pair by pair."""
+    i = tl.arange(0, T)
+    for first in tl.range(0, blocks - delta, num_stages=1):
+        if (first < begin) | (first >= end):
+            a = vectors(Z, start, first * T + i, S, z_token, d, D)
+            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
+            c = products(a, b, PRECISION)  # (T, T)
+            kept_i = of_tokens(kept, text, first * T + i, S) > 0
+            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
+            later = delta * T + i[None, :] > i[:, None]
+            pair = kept_i[:, None] & kept_j[None, :] & later
+            if MINIMUM:
+                lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
+            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
+            x = tl.where(pair, c - shift, 0.0)
+            total += x
+            square += x * x
+    return total, square, lowest, highest
+
+
+@triton.jit(do_not_specialize=["S", "H", "texts", "kept_heads"])
 def add_up(
     Z,
     heads,  # the heads of this launch
     kept,
     whole,  # (B, 2) int32, from where to where all tokens of the blocks take part
     shifts,
-    by_distance,  # (BH, 2, 2, blocks T) float32 out: sums, squares; at and below delta T + n
+    by_distance,  # (BH, 2, blocks T) float32 out: sums at and below delta T + n
+    squares,  # (BH, blocks) float32 out: sums of squares
     extremes,  # (BH, blocks, 2) float32 out
+    kept_heads,  # how far behind a head it comes again with its special tokens
     texts,
     z_text,
     z_head,
@@ -101,12 +148,15 @@ def add_up(
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    SHARED: tl.constexpr,  # whether heads come again with their special tokens
+    MINIMUM: tl.constexpr,  # whether anybody asks for it
     PRECISION: tl.constexpr,
 ):
-    """Sums by distance, minimum and maximum, over the tiles of one block diagonal.
+    """Sums by distance, squares, minimum and maximum, over the tiles of one block diagonal.
 
     Along it an entry of the tile keeps its distance, so the sums by distance are sums of tiles,
-    and only their total is taken apart by distance.
+    and only their total is taken apart by distance. Tiles without special tokens are added up once
+    for a head with and without them.
     """
     delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
@@ -125,37 +175,81 @@ def add_up(
         a = vectors(Z, start, first * T + i, S, z_token, d, D)
         b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
         c = products(a, b, PRECISION)  # (T, T)
-        lowest = tl.minimum(lowest, tl.min(c, 1))
+        if MINIMUM:
+            lowest = tl.minimum(lowest, tl.min(c, 1))
         highest = tl.maximum(highest, tl.max(c, 1))
         x = c - shift
         total += x
         square += x * x
-    for first in tl.range(0, blocks - delta, num_stages=1):
-        if (first < begin) | (first >= end):
-            a = vectors(Z, start, first * T + i, S, z_token, d, D)
-            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
-            c = products(a, b, PRECISION)  # (T, T)
-            kept_i = of_tokens(kept, text, first * T + i, S) > 0
-            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
-            later = delta * T + i[None, :] > i[:, None]
-            pair = kept_i[:, None] & kept_j[None, :] & later
-            lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
-            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
-            x = tl.where(pair, c - shift, 0.0)
-            total += x
-            square += x * x
     # Entry (i, i + n mod T) into column n: its distance is delta T + n, less T if wrapped.
     turned = i[:, None] + i[None, :]
-    out = by_distance + bh.to(tl.int64) * 4 * blocks * T + delta * T + i
+    if SHARED:
+        inner = tl.gather(total, turned % T, 1)
+        inner_at = tl.sum(tl.where(turned >= T, 0.0, inner), 0)
+        inner_below = tl.sum(tl.where(turned >= T, inner, 0.0), 0)
+        inner_square, inner_lowest, inner_highest = tl.sum(square), lowest, highest
+    total, square, lowest, highest = _of_borders(
+        Z,
+        start,
+        kept,
+        text,
+        shift,
+        total,
+        square,
+        lowest,
+        highest,
+        delta,
+        begin,
+        end,
+        z_token,
+        S,
+        d,
+        blocks,
+        T,
+        D,
+        MINIMUM,
+        PRECISION,
+    )
+    out = by_distance + bh.to(tl.int64) * 2 * blocks * T + delta * T + i
     total = tl.gather(total, turned % T, 1)
     tl.store(out, tl.sum(tl.where(turned >= T, 0.0, total), 0))
     tl.store(out + blocks * T, tl.sum(tl.where(turned >= T, total, 0.0), 0))
-    square = tl.gather(square, turned % T, 1)
-    tl.store(out + 2 * blocks * T, tl.sum(tl.where(turned >= T, 0.0, square), 0))
-    tl.store(out + 3 * blocks * T, tl.sum(tl.where(turned >= T, square, 0.0), 0))
-    place = (bh * tl.num_programs(0) + delta) * 2
-    tl.store(extremes + place, tl.min(lowest))
-    tl.store(extremes + place + 1, tl.max(highest))
+    place = bh * tl.num_programs(0) + delta
+    tl.store(squares + place, tl.sum(square))
+    tl.store(extremes + place * 2, tl.min(lowest))
+    tl.store(extremes + place * 2 + 1, tl.max(highest))
+    if SHARED:
+        other = bh + kept_heads
+        total, square, lowest, highest = _of_borders(
+            Z,
+            start,
+            kept,
+            other // H,
+            shift,
+            tl.zeros((T, T), tl.float32),
+            tl.zeros((T, T), tl.float32),
+            inner_lowest,
+            inner_highest,
+            delta,
+            begin,
+            end,
+            z_token,
+            S,
+            d,
+            blocks,
+            T,
+            D,
+            MINIMUM,
+            PRECISION,
+        )
+        out = by_distance + other.to(tl.int64) * 2 * blocks * T + delta * T + i
+        total = tl.gather(total, turned % T, 1)
+        tl.store(out, inner_at + tl.sum(tl.where(turned >= T, 0.0, total), 0))
+        tl.store(out + blocks * T, inner_below + tl.sum(tl.where(turned >= T, total, 0.0), 0))
+        place = other * tl.num_programs(0) + delta
+        tl.store(squares + place, inner_square + tl.sum(square))
+        tl.store(extremes + place * 2, tl.min(lowest))
+        tl.store(extremes + place * 2 + 1, tl.max(highest))
 
 
 @triton.jit(do_not_specialize=["S", "H", "texts"])
@@ -279,13 +373,15 @@ def repeat(
 
 @triton.jit(do_not_specialize=["blocks", "repeats"])
 def finish(
-    binned,  # (BH, 2, BINS) float64, sums of C - shift and its square by distance bin
+    binned,  # (BH, BINS) float64, sums of C - shift by distance bin
+    squares,  # (BH, blocks) float32, of its square
     related,  # (BH, blocks, 2) float32
     repeated,  # (BH, repeats, 2) float32
     extremes,  # (BH, blocks, 2) float32
     shifts,
     pairs,  # (B,) float64
-    ends,  # (BH, 6) float64 out: sums over related pairs, minimum and maximum, mean and variance
+    ends,  # (BH, 7) float64 out: sums over related pairs, all squares, maximum; then what
+    # rules ask for: minimum, mean, variance
     H,
     blocks,
     repeats,
@@ -296,10 +392,12 @@ def finish(
     bh = tl.program_id(0)
     near = tl.zeros((BLOCK,), tl.float64)
     near_square = tl.zeros((BLOCK,), tl.float64)
+    square = tl.zeros((BLOCK,), tl.float64)
     lowest = tl.full((BLOCK,), BIG, tl.float32)
     highest = tl.full((BLOCK,), -BIG, tl.float32)
     for first in range(0, tl.maximum(blocks, repeats), BLOCK):
         n = first + tl.arange(0, BLOCK)
+        square += tl.load(squares + bh * blocks + n, mask=n < blocks, other=0.0).to(tl.float64)
         at = (bh * blocks + n) * 2
         near += tl.load(related + at, mask=n < blocks, other=0.0).to(tl.float64)
         near_square += tl.load(related + at + 1, mask=n < blocks, other=0.0).to(tl.float64)
@@ -312,12 +410,14 @@ def finish(
     low, high = tl.min(lowest).to(tl.float64), tl.max(highest).to(tl.float64)
     count = tl.maximum(tl.load(pairs + bh // H), 1.0)
     bin_ = tl.arange(0, BINS)
-    off = tl.sum(tl.load(binned + bh * 2 * BINS + bin_)) / count
-    spread = tl.sum(tl.load(binned + (bh * 2 + 1) * BINS + bin_)) / count - off * off
-    out = ends + bh * 6
+    off = tl.sum(tl.load(binned + bh * BINS + bin_)) / count
+    all_squares = tl.sum(square)
+    spread = all_squares / count - off * off
+    out = ends + bh * 7
     tl.store(out, tl.sum(near))
     tl.store(out + 1, tl.sum(near_square))
-    tl.store(out + 2, low)
+    tl.store(out + 2, all_squares)
     tl.store(out + 3, high)
-    tl.store(out + 4, tl.where(low == high, low, shift + off))
-    tl.store(out + 5, tl.where(low == high, low * 0, tl.maximum(spread, 0.0)))
+    tl.store(out + 4, low)
+    tl.store(out + 5, tl.where(low == high, low, shift + off))
+    tl.store(out + 6, tl.where(low == high, low * 0, tl.maximum(spread, 0.0)))

@@ -11,47 +11,51 @@ from torch import Tensor
 
 from headscope.compute.arrays import put
 from headscope.pairs.batch import TokenBatch
+from headscope.pairs.cuda.chance_kernels import count_pairs
 from headscope.pairs.distances import DISTANCE_BINS, distance_bin
 from headscope.pairs.statistics import ChancePairs
-from headscope.pairs.tokens import UNRELATED_DISTANCE, WORD_CLASSES, Special
+from headscope.pairs.tokens import WORD_CLASSES, Special
 
-TOGETHER = 2**25  # pairs that are compared at once
+TILE = 64
 NAMES = ("sentences", "ids", "words", "occurrences", "word_classes")
 BEHIND = {"word_classes": 0}  # what padding holds; else -1
 
 
 class TokenTensors:
-    """Arrays (texts, tokens) of a batch, on the host and on a device."""
+    """Arrays (texts, tokens) of a batch, on a device."""
 
     def __init__(self, batch: TokenBatch, device: torch.device) -> None:
         self.device, self.size = device, max(int(max(batch.lengths, default=0)), 1)
         self.lengths = batch.lengths
-        place = np.arange(self.size)
-        self.there = place < batch.lengths[:, None]
-        every = np.empty((len(NAMES) + 1, len(batch), self.size), np.int32)
-        for own, name in zip(every, NAMES, strict=False):
-            own[:] = BEHIND.get(name, -1)
-            own[self.there] = np.concatenate([getattr(text, name) for text in batch.texts])
-        for own in (every[NAMES.index("sentences")], every[NAMES.index("words")]):
-            # What is in no sentence, or of no word, is like nothing else.
-            np.copyto(own, (-2 - place).astype(np.int32), where=self.there & (own < 0))
-        every[-1] = 0
-        every[-1][self.there] = np.concatenate([~text.special for text in batch.texts])
-        self.host = dict(zip((*NAMES, "ordinary"), every, strict=True))
+        self._ordinary = np.array([int((~text.special).sum()) for text in batch.texts], np.int64)
+        every = np.full((len(NAMES) + 1, len(batch), self.size), -1, np.int32)
+        every[[NAMES.index(name) for name in BEHIND]] = 0
+        for number, name in enumerate(NAMES):
+            for own, text in zip(every[number], batch.texts, strict=True):
+                own[: len(text)] = getattr(text, name)
+        for own, text in zip(every[-1], batch.texts, strict=True):
+            own[: len(text)] = ~text.special
+            own[len(text) :] = 0
         self.together = put(every, device)  # (arrays, texts, tokens)
-        self.on_device = dict(zip(self.host, self.together, strict=True))
+        self.on_device = dict(zip((*NAMES, "ordinary"), self.together, strict=True))
+        self.length = put(batch.lengths.astype(np.int32), device)
+        place = torch.arange(self.size, dtype=torch.int32, device=device)
+        self.there = place < self.length[:, None]  # (texts, tokens)
+        for name in ("sentences", "words"):
+            # What is in no sentence, or of no word, is like nothing else.
+            own = self.on_device[name]
+            torch.where(self.there & (own < 0), -2 - place, own, out=own)
         self.types = None  # (texts, kinds, tokens) where the type of each token first occurs
         if batch.type_numbers is not None:
             kinds = len(batch.type_numbers[0])
             numbers = np.full((len(batch), kinds, self.size), np.iinfo(np.int64).min)
             for row, types in zip(numbers, batch.type_numbers, strict=True):
                 row[:, : types.shape[1]] = types
-            there = put(self.there, device)[:, None]
-            self.types = first_places(put(numbers, device)).masked_fill(~there, -1)
+            self.types = first_places(put(numbers, device)).masked_fill(~self.there[:, None], -1)
 
-    def kept(self, special: Special) -> NDArray[np.bool_]:
-        """Which tokens take part (texts, tokens)."""
-        return self.there & (self.host["ordinary"] > 0) if special == "left_out" else self.there
+    def taking_part(self, special: Special) -> NDArray[np.int64]:
+        """How many tokens of each text take part, on the host."""
+        return self._ordinary if special == "left_out" else self.lengths
 
 
 def first_places(numbers: Tensor) -> Tensor:
@@ -84,53 +88,36 @@ def count_all_pairs(tokens: TokenTensors, kept: Tensor) -> AllPairs:
     kept: (settings, B, S) bool, which tokens take part.
     """
     size, device = tokens.size, tokens.device
-    own = tokens.on_device
-    ordinary = own["ordinary"] > 0
-    settings, texts, _ = kept.shape
-    at, inside = torch.zeros(2, settings, texts, size, dtype=torch.int64, device=device)
-    # same token, special, unrelated, and repeated words by class
-    more = torch.zeros(3 + WORD_CLASSES, settings, texts, dtype=torch.int64, device=device)
-    step = max(1, TOGETHER // (settings * texts * size))
-    for first in range(1, size, step):
-        distances = slice(first, min(first + step, size))
-
-        def equal(name: str, distances: slice = distances) -> Tensor:
-            one, other = _ends(own[name], -1, distances)
-            return one == other
-
-        both = torch.logical_and(*_ends(kept, 0, distances))  # (settings, B, distances, S)
-        plain = torch.logical_and(*_ends(kept & ordinary, 0, distances))
-        same_sentence, same_word = equal("sentences") & both, equal("words") & both
-        at[..., distances], inside[..., distances] = both.sum(-1), same_sentence.sum(-1)
-        far = torch.arange(distances.start, distances.stop, device=device) > UNRELATED_DISTANCE
-        apart = plain & ~same_sentence & ~same_word & far[:, None]
-        same_word &= ~equal("occurrences")
-        kind = torch.maximum(*_ends(own["word_classes"], 0, distances))
-        for n, which in enumerate((both & equal("ids"), both & ~plain, apart)):
-            more[n] += which.sum((2, 3))
-        for n in range(WORD_CLASSES):
-            more[3 + n] += (same_word & (kind == n)).sum((2, 3))
-    by_bin = torch.zeros(2, settings, texts, DISTANCE_BINS, dtype=torch.int64, device=device)
-    # Nothing is at distance 0.
-    by_bin.index_add_(3, bins_of(size, device), torch.stack([at, inside]))
-    at, inside, more = at.flatten(0, 1), inside.flatten(0, 1), more.flatten(1)
-    by_bin = by_bin.flatten(1, 2)
+    rows, blocks = kept.shape[0] * kept.shape[1], -(-size // TILE)
+    apart = torch.empty(rows, 2, 2, blocks * TILE, dtype=torch.int32, device=device)
+    more = torch.empty(rows, blocks, 3 + WORD_CLASSES, dtype=torch.int32, device=device)
+    count_pairs[(blocks, rows)](
+        kept.int().contiguous(),
+        *(tokens.on_device[name] for name in (*NAMES, "ordinary")),
+        apart,
+        more,
+        kept.shape[1],
+        size,
+        blocks,
+        T=TILE,
+        CLASSES=WORD_CLASSES,
+    )
+    at, below = apart.long().unbind(2)  # (rows, 2, blocks · T)
+    at[..., :-TILE] += below[..., TILE:]
+    at = at[..., :size]
+    by_bin = torch.zeros(rows, 2, DISTANCE_BINS, dtype=torch.int64, device=device)
+    by_bin.index_add_(2, bins_of(size, device), at)  # nothing is at distance 0
+    found = more.long().sum(1)  # (rows, 3 + classes)
     chance: dict[str, Any] = {
-        "count": at.sum(1),
-        "by_distance": by_bin[0],
-        "same_sentence": inside.sum(1),
-        "same_sentence_by_distance": by_bin[1],
-        "same_token": more[0],
-        "same_word": more[3:].sum(0),
-        "repeated": more[3:].T,
-        "special": more[1],
-        "unrelated": more[2],
+        "count": at[:, 0].sum(1),
+        "by_distance": by_bin[:, 0],
+        "same_sentence": at[:, 1].sum(1),
+        "same_sentence_by_distance": by_bin[:, 1],
+        "same_token": found[:, 0],
+        "same_word": found[:, 3:].sum(1),
+        "repeated": found[:, 3:],
+        "special": found[:, 1],
+        "unrelated": found[:, 2],
     }
-    return AllPairs(ChancePairs(**chance), inside.double() / at.clamp(min=1).double())
-
-
-def _ends(values: Tensor, behind: int, distances: slice) -> tuple[Tensor, Tensor]:
-    """Of values (…, S) those of a token and of another so far behind it: (…, distances, S)."""
-    size = values.shape[-1]
-    later = torch.nn.functional.pad(values, (0, size), value=behind)
-    return values[..., None, :], later.unfold(-1, size, 1)[..., distances, :]
+    share = at[:, 1].double() / at[:, 0].clamp(min=1).double()
+    return AllPairs(ChancePairs(**chance), share)
