@@ -1,7 +1,6 @@
 """What the benchmarks of a study read (the sample text, over and over), and how a study does it."""
 
 import headscope as hs
-from headscope.compute.background import Background
 from headscope.corpus import Document
 from headscope.study.observe import Observer
 from headscope.study.reader import read_chunk
@@ -29,7 +28,7 @@ def studied(observer: Observer, totals: Totals, units: list[Unit], together: int
     places = range(len(units))
     groups = [places[n : n + together] for n in range(0, len(units), together)]
     vocabulary, chunk = len(observer.scope.tokenizer), Chunked(len(units))
-    with Background() as behind:
+    with observer.behind() as behind:
         for _ in read_chunk(units, groups, ["real"], observer, vocabulary, behind, chunk):
             pass
         behind(totals.close, units, chunk, vocabulary)

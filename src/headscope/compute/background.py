@@ -1,11 +1,18 @@
-"""Work in a thread of its own, in order and a little behind: sums, while the model reads on."""
+"""Work in order and a little behind, while the model reads on: sums.
+
+Beside a CPU, which works all the time, in a thread of its own. Beside a device two threads would
+only take the interpreter from each other, thousands of times a batch: there each call waits until
+the next one is made, and the device has been given enough to do.
+"""
 
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeAlias
 
 MOST = 2  # calls under way, so that what they hold stays little
+LATE = 1  # calls that wait for the next one
 
 
 class Background:
@@ -31,3 +38,30 @@ class Background:
 
     def __exit__(self, *failed: object) -> None:
         self._pool.shutdown(cancel_futures=failed[0] is not None)
+
+
+class Later:
+    """Calls functions one after the other, each when the next one is asked for."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def __call__(self, function: Callable[..., None], *given: Any) -> None:
+        """Call a function when the next one comes, and what waits now."""
+        self._waiting.append(partial(function, *given))
+        while len(self._waiting) > LATE:
+            self._waiting.popleft()()
+
+    def wait(self) -> None:
+        """Call all that wait."""
+        while self._waiting:
+            self._waiting.popleft()()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        self._waiting.clear()
+
+
+Behind: TypeAlias = Background | Later

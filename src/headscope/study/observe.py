@@ -15,6 +15,7 @@ from headscope.attention.statistics import (
     start_attention_statistics,
 )
 from headscope.capture import HeadOutputs
+from headscope.compute.background import Background, Behind, Later
 from headscope.compute.underway import done
 from headscope.observed import ObservedModel
 from headscope.pairs import Rule, TokenBatch
@@ -68,6 +69,10 @@ class Observer:
         one = OnDevice(self, model, units, mode)
         self._run(model, one.units, one.observe)
         return one.start()
+
+    def behind(self) -> Behind:
+        """Where what is seen is added up, while the next batch is read."""
+        return Later() if self.on_device else Background()
 
     def cannot(self, mode: Mode) -> str | None:
         """Why a mode cannot be run; None where it can."""

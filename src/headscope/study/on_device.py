@@ -67,7 +67,8 @@ class OnDevice(Pass):
         """Start everything about the vectors of the layers that wait."""
         names, layers = zip(*self._layers, strict=True)
         self._layers = []
-        by, z = self.by, torch.cat(layers)  # (layers · texts, heads, tokens, d)
+        # (layers · texts, heads, tokens, d), in the order in which a model has them in memory
+        by, z = self.by, torch.cat([own.transpose(1, 2) for own in layers]).transpose(1, 2)
         if z.device not in self._tokens:
             self._tokens[z.device] = _Tokens(self, z)
         tokens = self._tokens[z.device]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import torch
 
-from headscope.compute.background import Background
+from headscope.compute.background import Behind
 from headscope.models import LoadedModel
 from headscope.observed import ObservedModel
 from headscope.study.ballots import Ballots, cast
@@ -79,7 +79,7 @@ class Reader:
         self.vocabulary = vocabulary_of(self.scope.tokenizer)
 
     def steps(
-        self, units: Sequence[Unit], to: Chunked, behind: Background, done: int = 0
+        self, units: Sequence[Unit], to: Chunked, behind: Behind, done: int = 0
     ) -> Iterator[list[Unit]]:
         """Read the units of a chunk, in batches; yields those of each. The first were `done`."""
         groups = batches(units, self.job.batch_tokens, self.job.padding)
@@ -92,7 +92,7 @@ class Reader:
     def answer(self, run: Run) -> Answer:
         """What a run shows, to be sent back."""
         totals, chunk, ballots = totals_of(self.job.parameters), Chunked(0), Ballots()
-        with Background() as behind:
+        with self.observer.behind() as behind:
             for one in run.chunks:
                 chunk = Chunked(len(one.units))
                 for _ in self.steps(one.units, chunk, behind):
@@ -123,7 +123,7 @@ def read_chunk(
     modes: Sequence[Mode],
     observer: Observer,
     vocabulary: int,
-    behind: Background,
+    behind: Behind,
     to: Chunked,
     done: int = 0,
 ) -> Iterator[tuple[Mode, list[Unit]]]:

@@ -20,7 +20,7 @@ import torch
 import transformers
 
 from headscope import __version__
-from headscope.compute.background import Background
+from headscope.compute.background import Behind
 from headscope.corpus import Corpus, Skipped, printable
 from headscope.errors import CannotRead, CannotStudy, NoCorpus, OtherStudy
 from headscope.observed import ObservedModel
@@ -222,7 +222,7 @@ class _Run:
 
     def _read_here(self, reader: Reader, stop: Interruption) -> None:
         """Read every chunk in this process, unless stopped."""
-        with Background() as behind:
+        with reader.observer.behind() as behind:
             for number, chunk in enumerate(ahead(self._chunks(), lambda: stop.asked)):
                 self._check(chunk, number)
                 if not self._observe(chunk, reader, behind, stop):
@@ -277,7 +277,7 @@ class _Run:
         why = {mode: observer.cannot(mode) for mode in parameters.modes}
         cannot = {str(mode): said for mode, said in why.items() if said is not None}
         totals = totals_of(parameters)
-        with Background() as behind:
+        with reader.observer.behind() as behind:
             for mode in parameters.modes:
                 if mode in cannot:
                     continue
@@ -310,7 +310,7 @@ class _Run:
         )
 
     def _observe(
-        self, chunk: Chunk, reader: Reader, behind: Background, stop: Interruption
+        self, chunk: Chunk, reader: Reader, behind: Behind, stop: Interruption
     ) -> bool:
         """Observe every unit of a chunk, unless stopped; the sums are saved from time to time."""
         counts = self.counts

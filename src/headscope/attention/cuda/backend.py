@@ -33,23 +33,23 @@ class _Texts:
     ) -> None:
         texts, size = len(batch), max(int(max(batch.lengths)), 1)
         self.size, self.blocks = size, -(-size // keys)
-        kind, sentence = np.full((2, texts, self.blocks * keys), -1, np.int32)
-        place = np.arange(self.blocks * keys)
-        there = place < batch.lengths[:, None]
-        kind[there] = np.concatenate(classes)
-        sentence[there] = np.concatenate([text.sentences for text in batch.texts])
-        # What is in no sentence is in none of another token.
-        np.copyto(sentence, (-2 - place).astype(np.int32), where=there & (sentence < 0))
-        row = np.arange(texts)[:, None]
-        rows = np.bincount((row * number + kind)[there], minlength=texts * number)
-        numbers = sentence.reshape(texts, self.blocks, keys)
-
-        self.rows = rows.reshape(texts, number)
+        text_of = np.repeat(np.arange(texts), batch.lengths)
+        of_rows = text_of * number + np.concatenate(classes)
+        self.rows = np.bincount(of_rows, minlength=texts * number).reshape(texts, number)
+        found = np.full((2, texts, self.blocks * keys), -1, np.int32)
+        for own, kind, text in zip(found.swapaxes(0, 1), classes, batch.texts, strict=True):
+            own[0, : len(kind)], own[1, : len(kind)] = kind, text.sentences
         self.lengths = put(batch.lengths.astype(np.int32), device)
-        self.classes, self.sentence = put(np.stack([kind, sentence])[:, :, :size], device)
+        kinds, sentence = put(found, device)
+        place = torch.arange(self.blocks * keys, dtype=torch.int32, device=device)
+        # What is in no sentence is in none of another token.
+        alone = (sentence < 0) & (place < self.lengths[:, None])
+        sentence = torch.where(alone, -2 - place, sentence)
+        numbers = sentence.view(texts, self.blocks, keys)
+        self.low, self.high = numbers.amin(2), numbers.amax(2)  # (B, blocks)
+        self.classes, self.sentence = torch.stack([kinds, sentence])[:, :, :size].contiguous()
         columns = torch.arange(max(16, 1 << (number - 1).bit_length()), device=device)
         self.members = (self.classes[..., None] == columns).half()  # (B, S, C)
-        self.low, self.high = put(np.stack([numbers.min(2), numbers.max(2)]), device)  # (B, blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def start(
         )
     sums = torch.empty(B, H, grid[0], C, 2 * C, device=device)
     columns = torch.zeros(B, H, S, dtype=torch.int64, device=device)
-    kernels.add_up[grid](
+    kernels.add_weights[grid](
         query,
         key,
         added,

@@ -112,7 +112,7 @@ def normalise(
 
 
 @triton.jit(do_not_specialize=["S", "window", "H", "shared", "m_text", "m_head", "m_row", "blocks"])
-def add_up(
+def add_weights(
     Q,
     K,
     M,

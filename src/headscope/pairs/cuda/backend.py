@@ -216,8 +216,9 @@ def _start(
     def ranks_of(rule: Rule | None) -> Tensor | None:
         if rule is not None and not isinstance(rule, Quantile):
             return None
-        numbers = [min(top, n) if rule is None else rule.number(n) for n in text.counts.flat]
-        return text.by_row(np.array(numbers, np.int32).reshape(text.counts.shape))
+        counts, which = np.unique(text.counts, return_inverse=True)
+        numbers = [min(top, n) if rule is None else rule.number(n) for n in counts.tolist()]
+        return text.by_row(np.array(numbers, np.int32)[which].reshape(text.counts.shape))
 
     ranks = (*(ranks_of(rule) for rule in rules), ranks_of(None) if top else None)
     longest_first = sizes.lengths.sort(1, descending=True).values  # (rows · H, S)

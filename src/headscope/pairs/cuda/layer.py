@@ -111,7 +111,8 @@ def _bin_members(size: int, tile: int, device: torch.device) -> Tensor:
 def _in_blocks(values: Tensor, side: int, fill: int) -> Tensor:
     """Values (…, S) as (…, blocks, side)."""
     behind = (0, -values.shape[-1] % side)
-    return torch.nn.functional.pad(values, behind, value=fill).unflatten(-1, (-1, side))
+    padded: Tensor = torch.nn.functional.pad(values, behind, value=fill)
+    return padded.view(*values.shape[:-1], -1, side)
 
 
 def _longest_run(whole: Tensor) -> Tensor:
