@@ -309,9 +309,7 @@ class _Run:
             through=in_turn if self.engine is None else self.engine.through,
         )
 
-    def _observe(
-        self, chunk: Chunk, reader: Reader, behind: Behind, stop: Interruption
-    ) -> bool:
+    def _observe(self, chunk: Chunk, reader: Reader, behind: Behind, stop: Interruption) -> bool:
         """Observe every unit of a chunk, unless stopped; the sums are saved from time to time."""
         counts = self.counts
         self.chunk.units = len(chunk.units)

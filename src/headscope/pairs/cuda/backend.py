@@ -210,7 +210,7 @@ def _start(
     own, sizes = read(z, text, reading)
     vectors, lengths = launches.measure(own, text)
     sizes = sizes or VectorSizes(lengths, lengths * last_place(own) ** 0.5)
-    sums = launches.add_up(vectors, minimum=any(isinstance(rule, Sigma) for rule in rules))
+    sums = launches.add_up(vectors, exact=any(isinstance(rule, Peak | Sigma) for rule in rules))
     most = int(text.counts.max(initial=0))
 
     def ranks_of(rule: Rule | None) -> Tensor | None:

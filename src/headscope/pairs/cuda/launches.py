@@ -67,7 +67,7 @@ class Sums:
 
     @property
     def mean(self) -> Tensor:
-        """(BH,), where the minimum was asked for."""
+        """(BH,), where sums are exact."""
         return self.ends[:, 5]
 
     @property
@@ -76,32 +76,50 @@ class Sums:
         return self.ends[:, 6]
 
 
-def add_up(layer: Layer, *, minimum: bool) -> Sums:
-    """Everything that is summed over all pairs; exact means and variances take the minimum."""
-    text, blocks, heads = layer.text, layer.text.blocks, layer.telling
-    repeats = -(-text.order.shape[1] // text.tile)
-    by_distance, squares = layer.new(2, blocks * text.tile), layer.new(blocks)
-    sizes = [2 * blocks, 2 * blocks, 2 * repeats]
+def add_up(layer: Layer, *, exact: bool) -> Sums:
+    """Everything that is summed over all pairs.
+
+    exact: the extremes are the very values that are listed, which a rule compares with them; else
+    settings that share the vectors share what they have in common.
+    """
+    text, blocks = layer.text, layer.text.blocks
+    shared = layer.told_by is not None and not exact
+    parts, repeats = blocks + shared, -(-text.order.shape[1] // text.tile)
+    by_distance, squares = layer.new(2, blocks * text.tile), layer.new(parts)
+    sizes = [2 * parts, 2 * blocks, 2 * repeats]
     extremes, related, repeated = (
         layer.new(sum(sizes)).zero_().view(-1).split([layer.number * size for size in sizes])
     )
+    heads = layer.telling if shared else layer.heads
+    out = (layer.shift, by_distance, squares, extremes, layer.behind, parts)
     sum_kernels.add_up[(blocks, len(heads))](
         layer.z,
         heads,
         text.kept,
         text.whole_run,
-        layer.shift,
-        by_distance,
-        squares,
-        extremes,
-        layer.behind,
+        *out,
         *layer.vectors,
         blocks,
         T=text.tile,
-        SHARED=layer.told_by is not None,
-        MINIMUM=minimum,
+        SHARED=shared,
+        MINIMUM=exact,
         **{**layer.shape, **ADD_UP},
     )
+    if shared:
+        sum_kernels.add_special[(len(heads),)](
+            layer.z,
+            heads,
+            text.kept,
+            text.special,
+            *out,
+            *layer.vectors,
+            blocks,
+            text.special.shape[1],
+            T=text.tile,
+            D=layer.shape["D"],
+            num_warps=4,
+        )
+    heads = layer.telling  # of which related pairs are looked for
     few = {**layer.shape, "num_stages": 1}
     sum_kernels.relate[(blocks, len(heads))](
         layer.z,
@@ -143,6 +161,7 @@ def add_up(layer: Layer, *, minimum: bool) -> Sums:
         sums.ends,
         layer.z.shape[1],
         blocks,
+        parts,
         repeats,
         BINS=BINS,
         BLOCK=64,

@@ -62,6 +62,7 @@ class TextTensors:
         self.whole, self.whole_run = as_rows(whole.int()), as_rows(_longest_run(whole))
         self.blocks_of = as_rows(about)
         self.order = as_rows(_repeated(own["words"], ordinary)[None])
+        self.special = as_rows(_first_of(there & ~ordinary, tokens.most_special)[None])
         self.lengths = as_rows(tokens.length[None])
         every = tokens.together[:, None, None].expand(-1, *self.shape, -1)
         every = every.reshape(-1, self.rows, size).contiguous()
@@ -134,9 +135,14 @@ def _repeated(words: Tensor, ordinary: Tensor) -> Tensor:
     again = torch.zeros_like(ordinary)
     again[:, 1:] |= alike
     again[:, :-1] |= alike
-    # Those that occur once go behind the others, whose order stays.
-    once, first = (~again).byte().sort(dim=1, stable=True)
-    return order.gather(1, first).masked_fill(once > 0, -1).int()
+    first = _first_of(again, again.shape[1])
+    return torch.where(first < 0, -1, order.gather(1, first.long().clamp(min=0))).int()
+
+
+def _first_of(marked: Tensor, number: int) -> Tensor:
+    """The first so many places that are marked of each row (B, S); -1 behind the last."""
+    missing, places = (~marked).byte().sort(dim=1, stable=True)
+    return places.masked_fill(missing > 0, -1)[:, :number].int()
 
 
 @dataclass(frozen=True, slots=True)

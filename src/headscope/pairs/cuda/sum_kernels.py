@@ -84,50 +84,7 @@ def measure(
     tl.store(scales + own, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
 
 
-@triton.jit
-def _of_borders(
-    Z,
-    start,
-    kept,
-    text,
-    shift,
-    total,
-    square,
-    lowest,
-    highest,
-    delta,
-    begin,
-    end,
-    z_token,
-    S,
-    d,
-    blocks,
-    T: tl.constexpr,
-    D: tl.constexpr,
-    MINIMUM: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
-    """Add the tiles of a block diagonal that lie outside a run of blocks, pair by pair."""
-    i = tl.arange(0, T)
-    for first in tl.range(0, blocks - delta, num_stages=1):
-        if (first < begin) | (first >= end):
-            a = vectors(Z, start, first * T + i, S, z_token, d, D)
-            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
-            c = products(a, b, PRECISION)  # (T, T)
-            kept_i = of_tokens(kept, text, first * T + i, S) > 0
-            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
-            later = delta * T + i[None, :] > i[:, None]
-            pair = kept_i[:, None] & kept_j[None, :] & later
-            if MINIMUM:
-                lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
-            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
-            x = tl.where(pair, c - shift, 0.0)
-            total += x
-            square += x * x
-    return total, square, lowest, highest
-
-
-@triton.jit(do_not_specialize=["S", "H", "texts", "kept_heads"])
+@triton.jit(do_not_specialize=["S", "H", "texts", "behind", "parts"])
 def add_up(
     Z,
     heads,  # the heads of this launch
@@ -135,9 +92,10 @@ def add_up(
     whole,  # (B, 2) int32, from where to where all tokens of the blocks take part
     shifts,
     by_distance,  # (BH, 2, blocks T) float32 out: sums at and below delta T + n
-    squares,  # (BH, blocks) float32 out: sums of squares
-    extremes,  # (BH, blocks, 2) float32 out
-    kept_heads,  # how far behind a head it comes again with its special tokens
+    squares,  # (BH, parts) float32 out: sums of squares
+    extremes,  # (BH, parts, 2) float32 out
+    behind,  # how far behind a head it comes again with its special tokens
+    parts,
     texts,
     z_text,
     z_head,
@@ -148,15 +106,14 @@ def add_up(
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
-    SHARED: tl.constexpr,  # whether heads come again with their special tokens
-    MINIMUM: tl.constexpr,  # whether anybody asks for it
+    SHARED: tl.constexpr,  # whether heads come again, and are given the same to begin with
+    MINIMUM: tl.constexpr,  # whether a rule asks for it
     PRECISION: tl.constexpr,
 ):
     """Sums by distance, squares, minimum and maximum, over the tiles of one block diagonal.
 
     Along it an entry of the tile keeps its distance, so the sums by distance are sums of tiles,
-    and only their total is taken apart by distance. Tiles without special tokens are added up once
-    for a head with and without them.
+    and only their total is taken apart by distance.
     """
     delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
@@ -181,75 +138,100 @@ def add_up(
         x = c - shift
         total += x
         square += x * x
+    for first in tl.range(0, blocks - delta, num_stages=1):
+        if (first < begin) | (first >= end):
+            a = vectors(Z, start, first * T + i, S, z_token, d, D)
+            b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
+            c = products(a, b, PRECISION)  # (T, T)
+            kept_i = of_tokens(kept, text, first * T + i, S) > 0
+            kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
+            later = delta * T + i[None, :] > i[:, None]
+            pair = kept_i[:, None] & kept_j[None, :] & later
+            if MINIMUM:
+                lowest = tl.minimum(lowest, tl.min(tl.where(pair, c, BIG), 1))
+            highest = tl.maximum(highest, tl.max(tl.where(pair, c, -BIG), 1))
+            x = tl.where(pair, c - shift, 0.0)
+            total += x
+            square += x * x
     # Entry (i, i + n mod T) into column n: its distance is delta T + n, less T if wrapped.
     turned = i[:, None] + i[None, :]
-    if SHARED:
-        inner = tl.gather(total, turned % T, 1)
-        inner_at = tl.sum(tl.where(turned >= T, 0.0, inner), 0)
-        inner_below = tl.sum(tl.where(turned >= T, inner, 0.0), 0)
-        inner_square, inner_lowest, inner_highest = tl.sum(square), lowest, highest
-    total, square, lowest, highest = _of_borders(
-        Z,
-        start,
-        kept,
-        text,
-        shift,
-        total,
-        square,
-        lowest,
-        highest,
-        delta,
-        begin,
-        end,
-        z_token,
-        S,
-        d,
-        blocks,
-        T,
-        D,
-        MINIMUM,
-        PRECISION,
-    )
-    out = by_distance + bh.to(tl.int64) * 2 * blocks * T + delta * T + i
     total = tl.gather(total, turned % T, 1)
-    tl.store(out, tl.sum(tl.where(turned >= T, 0.0, total), 0))
-    tl.store(out + blocks * T, tl.sum(tl.where(turned >= T, total, 0.0), 0))
-    place = bh * tl.num_programs(0) + delta
-    tl.store(squares + place, tl.sum(square))
-    tl.store(extremes + place * 2, tl.min(lowest))
-    tl.store(extremes + place * 2 + 1, tl.max(highest))
-    if SHARED:
-        other = bh + kept_heads
-        total, square, lowest, highest = _of_borders(
-            Z,
-            start,
-            kept,
-            other // H,
-            shift,
-            tl.zeros((T, T), tl.float32),
-            tl.zeros((T, T), tl.float32),
-            inner_lowest,
-            inner_highest,
-            delta,
-            begin,
-            end,
-            z_token,
-            S,
-            d,
-            blocks,
-            T,
-            D,
-            MINIMUM,
-            PRECISION,
-        )
-        out = by_distance + other.to(tl.int64) * 2 * blocks * T + delta * T + i
-        total = tl.gather(total, turned % T, 1)
-        tl.store(out, inner_at + tl.sum(tl.where(turned >= T, 0.0, total), 0))
-        tl.store(out + blocks * T, inner_below + tl.sum(tl.where(turned >= T, total, 0.0), 0))
-        place = other * tl.num_programs(0) + delta
-        tl.store(squares + place, inner_square + tl.sum(square))
-        tl.store(extremes + place * 2, tl.min(lowest))
-        tl.store(extremes + place * 2 + 1, tl.max(highest))
+    at = tl.sum(tl.where(turned >= T, 0.0, total), 0)
+    below = tl.sum(tl.where(turned >= T, total, 0.0), 0)
+    all_squares, low, high = tl.sum(square), tl.min(lowest), tl.max(highest)
+    for again in tl.static_range(2 if SHARED else 1):
+        one = bh + again * behind
+        out = by_distance + one.to(tl.int64) * 2 * blocks * T + delta * T + i
+        tl.store(out, at)
+        tl.store(out + blocks * T, below)
+        place = one * parts + delta
+        tl.store(squares + place, all_squares)
+        tl.store(extremes + place * 2, low)
+        tl.store(extremes + place * 2 + 1, high)
+
+
+@triton.jit(do_not_specialize=["S", "H", "texts", "behind", "parts", "M"])
+def add_special(
+    Z,
+    heads,
+    kept,
+    special,  # (B, M) int32, where special tokens are; -1 behind the last of them
+    shifts,
+    by_distance,  # (BH, 2, blocks T) float32 in and out
+    squares,  # (BH, parts) float32, the last out
+    extremes,  # (BH, parts, 2) float32, the last out
+    behind,
+    parts,
+    texts,
+    z_text,
+    z_head,
+    z_token,
+    H,
+    S,
+    d,
+    blocks,
+    M,
+    T: tl.constexpr,
+    D: tl.constexpr,
+):
+    """Add the pairs of special tokens, one after the other, to sums over all other pairs."""
+    bh = tl.load(heads + tl.program_id(0))
+    other = bh + behind
+    without, text = bh // H, other // H
+    start = head_start(bh, H, texts, z_text, z_head)
+    shift = tl.load(shifts + bh)
+    out = by_distance + other.to(tl.int64) * 2 * blocks * T
+    lowest = tl.full((T,), BIG, tl.float32)
+    highest = tl.full((T,), -BIG, tl.float32)
+    square = tl.zeros((T,), tl.float32)
+    for number in range(M):
+        place = tl.load(special + text * M + number)
+        if place >= 0:
+            k = tl.arange(0, D)
+            own = tl.load(Z + start + place * z_token + k, mask=k < d, other=0).to(tl.float32)
+            for block in range(blocks):
+                j = block * T + tl.arange(0, T)
+                b = vectors(Z, start, j, S, z_token, d, D).to(tl.float32)
+                c = tl.sum(b * own[None, :], 1)
+                there = of_tokens(kept, text, j, S) > 0
+                # Two special tokens are a pair once.
+                pair = there & ((of_tokens(kept, without, j, S) > 0) | (j > place))
+                pair = pair & (j != place)
+                lowest = tl.minimum(lowest, tl.where(pair, c, BIG))
+                highest = tl.maximum(highest, tl.where(pair, c, -BIG))
+                x = tl.where(pair, c - shift, 0.0)
+                square += x * x
+                for side in tl.static_range(2):  # of which no two have one distance
+                    distance = place - j if side == 0 else j - place
+                    here = pair & (distance > 0)
+                    before = tl.load(out + distance, mask=here, other=0.0)
+                    tl.store(out + distance, before + x, mask=here)
+                    tl.debug_barrier()
+    for again in tl.static_range(2):
+        last = (bh + again * behind) * parts + parts - 1
+        tl.store(squares + last, tl.sum(square) * again)
+        tl.store(extremes + last * 2, tl.where(again == 1, tl.min(lowest), BIG))
+        tl.store(extremes + last * 2 + 1, tl.where(again == 1, tl.max(highest), -BIG))
 
 
 @triton.jit(do_not_specialize=["S", "H", "texts"])
@@ -371,19 +353,20 @@ def repeat(
     tl.store(related + place + 1, tl.sum(square))
 
 
-@triton.jit(do_not_specialize=["blocks", "repeats"])
+@triton.jit(do_not_specialize=["blocks", "parts", "repeats"])
 def finish(
     binned,  # (BH, BINS) float64, sums of C - shift by distance bin
-    squares,  # (BH, blocks) float32, of its square
+    squares,  # (BH, parts) float32, of its square
     related,  # (BH, blocks, 2) float32
     repeated,  # (BH, repeats, 2) float32
-    extremes,  # (BH, blocks, 2) float32
+    extremes,  # (BH, parts, 2) float32
     shifts,
     pairs,  # (B,) float64
     ends,  # (BH, 7) float64 out: sums over related pairs, all squares, maximum; then what
     # rules ask for: minimum, mean, variance
     H,
     blocks,
+    parts,
     repeats,
     BINS: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -395,14 +378,15 @@ def finish(
     square = tl.zeros((BLOCK,), tl.float64)
     lowest = tl.full((BLOCK,), BIG, tl.float32)
     highest = tl.full((BLOCK,), -BIG, tl.float32)
-    for first in range(0, tl.maximum(blocks, repeats), BLOCK):
+    for first in range(0, tl.maximum(parts, repeats), BLOCK):
         n = first + tl.arange(0, BLOCK)
-        square += tl.load(squares + bh * blocks + n, mask=n < blocks, other=0.0).to(tl.float64)
+        square += tl.load(squares + bh * parts + n, mask=n < parts, other=0.0).to(tl.float64)
+        at = (bh * parts + n) * 2
+        lowest = tl.minimum(lowest, tl.load(extremes + at, mask=n < parts, other=BIG))
+        highest = tl.maximum(highest, tl.load(extremes + at + 1, mask=n < parts, other=-BIG))
         at = (bh * blocks + n) * 2
         near += tl.load(related + at, mask=n < blocks, other=0.0).to(tl.float64)
         near_square += tl.load(related + at + 1, mask=n < blocks, other=0.0).to(tl.float64)
-        lowest = tl.minimum(lowest, tl.load(extremes + at, mask=n < blocks, other=BIG))
-        highest = tl.maximum(highest, tl.load(extremes + at + 1, mask=n < blocks, other=-BIG))
         at = (bh * repeats + n) * 2
         near += tl.load(repeated + at, mask=n < repeats, other=0.0).to(tl.float64)
         near_square += tl.load(repeated + at + 1, mask=n < repeats, other=0.0).to(tl.float64)

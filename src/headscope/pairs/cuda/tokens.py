@@ -28,6 +28,7 @@ class TokenTensors:
         self.device, self.size = device, max(int(max(batch.lengths, default=0)), 1)
         self.lengths = batch.lengths
         self._ordinary = np.array([int((~text.special).sum()) for text in batch.texts], np.int64)
+        self.most_special = int((self.lengths - self._ordinary).max(initial=0))  # of a text
         every = np.full((len(NAMES) + 1, len(batch), self.size), -1, np.int32)
         every[[NAMES.index(name) for name in BEHIND]] = 0
         for number, name in enumerate(NAMES):
