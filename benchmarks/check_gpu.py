@@ -18,7 +18,14 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "pairs"))
-from agreement import assert_agree, assert_same_bits, some_tokens, typed, undecided
+from agreement import (
+    assert_agree,
+    assert_same_bits,
+    assert_together_as_alone,
+    some_tokens,
+    typed,
+    undecided,
+)
 
 from headscope.attention.statistics import attention_statistics
 from headscope.errors import NotFiniteError
@@ -121,6 +128,15 @@ def repeats(device, size):
     assert np.array_equal(alone.mean, first.mean[:1])
 
 
+def together(device, dtype, lengths, rules, reading):
+    """Three layers and both settings of special tokens at once."""
+    rng = np.random.default_rng(12)
+    tokens = [some_tokens(rng, n) for n in lengths]
+    z = torch.from_numpy(rng.normal(0.2, 1, (3 * len(lengths), max(lengths), 2, 64)))
+    z = z.to(device, dtype).transpose(1, 2)  # as a model has them in memory
+    assert_together_as_alone(z, tokens, rules, reading, digits=1e-5)
+
+
 def leaves_the_model_alone(device, size, padding):
     """The outputs of a model have the same bits when its heads are observed."""
     from transformers import BertConfig, BertModel
@@ -203,6 +219,14 @@ def main():
             case(
                 f"real numbers, {dtype}, {reading}, {size} tokens",
                 lambda t=dtype, r=reading, n=size: real_numbers(device, t, r, n),
+            )
+    texts = ([40], [66, 3]) if small else ([600], [1, 300, 65, 512])
+    rules = ([quantile(0.01), quantile(0.05)], [quantile(0.01), peak(0.3), sigma(2.0)])
+    for dtype, own, each in itertools.product(floats, texts, rules):
+        for reading in ("raw", "centred") if dtype == torch.float32 else ("raw",):
+            case(
+                f"together, {dtype}, {own} tokens, {len(each)} rules, {reading}",
+                lambda t=dtype, n=own, e=each, r=reading: together(device, t, n, e, r),
             )
     for scale in (2.0**-66, 2.0**66):  # about 1e-20 and 1e20, and exact: ties stay ties
         case(f"whole numbers times {scale}", lambda s=scale: extreme(device, s))

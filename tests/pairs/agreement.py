@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from headscope.compute.arrays import to_host
 from headscope.pairs import (
     Anchors,
     ChancePairs,
@@ -12,8 +13,10 @@ from headscope.pairs import (
     Quantile,
     TokenBatch,
     TopPairs,
+    pair_statistics,
     reference,
 )
+from headscope.pairs.statistics import each_of, joined
 
 
 def some_tokens(rng, size, *, one_sentence=False, types=12):
@@ -98,3 +101,25 @@ def undecided(C, rule, kept, slack):
         return bool((close.sum(1) > 1).any())
     close = np.abs(C[pairs] - reach[0]) <= room
     return bool(close.sum() > (1 if isinstance(rule, Quantile) else 0))
+
+
+def assert_together_as_alone(z, tokens, rules, reading, digits=1e-6):
+    """Layers and settings in one launch on a device show what each of them shows alone.
+
+    z: (layers · texts, heads, tokens, d)
+    """
+    from headscope.pairs.cuda.backend import start_layers
+
+    batch, settings, number = typed(tokens), ("kept", "left_out"), len(tokens)
+    layers = z.split(number)
+    options = {"reading": reading, "layers": [str(n) for n in range(len(layers))]}
+    together = start_layers(z, batch, rules, settings=settings, **options)()
+    for n, own in enumerate(layers):
+        for m, special in enumerate(settings):
+            texts = slice(number * m, number * (m + 1))
+            options = {"reading": reading, "special": special}
+            alone = pair_statistics(own, batch, rules, backend="cuda", **options)
+            one = joined([together], lambda found, t=texts, n=n: to_host(found[0][t, n]))
+            there = each_of(together.chance, lambda found, t=texts: to_host(found[t]))
+            one = dataclasses.replace(one, chance=there, special=special)
+            assert_agree(alone, one, digits=digits)

@@ -10,12 +10,16 @@ import os
 if os.environ.get("TRITON_INTERPRET") == "1":
     import interpreter  # noqa: F401
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
-from agreement import assert_agree, assert_same_bits, some_tokens, typed
+from agreement import (
+    assert_agree,
+    assert_same_bits,
+    assert_together_as_alone,
+    some_tokens,
+    typed,
+)
 
 from headscope.attention.statistics import attention_statistics
 from headscope.compute.arrays import to_host
@@ -26,7 +30,7 @@ from headscope.pairs.cuda import backend as cuda
 from headscope.pairs.cuda.eigenvalues import eigenvalues
 from headscope.pairs.cuda.layer import TextTensors
 from headscope.pairs.cuda.tokens import TokenTensors, count_all_pairs
-from headscope.pairs.statistics import each_of, joined
+from headscope.pairs.statistics import each_of
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter works out the branches that a mask throws away, too.
@@ -100,19 +104,10 @@ def test_layers_and_settings_together_are_as_one_by_one(reading, lengths, scale,
     if reading.startswith("more"):
         reading = "raw"
         monkeypatch.setattr(cuda, "MOST_HEADS", 3)
-    rng, number = np.random.default_rng(7), len(lengths)
-    batch, settings = typed([some_tokens(rng, n) for n in lengths]), ("kept", "left_out")
-    z = whole_numbers(rng, (2 * number, 1, lengths[0], 8)) * scale
-    options = {"reading": reading, "layers": ["1", "2"], "settings": settings}
-    together = cuda.start_layers(z, batch, [quantile(0.05)], **options)()
-    for n, own in enumerate(z.split(number)):
-        for m, special in enumerate(settings):
-            texts = slice(number * m, number * (m + 1))
-            options = {"reading": reading, "special": special}
-            alone = pair_statistics(own, batch, [quantile(0.05)], backend="cuda", **options)
-            one = joined([together], lambda found, t=texts, n=n: to_host(found[0][t, n]))
-            there = each_of(together.chance, lambda found, t=texts: to_host(found[t]))
-            assert_agree(alone, replace(one, chance=there, special=special))
+    rng = np.random.default_rng(7)
+    tokens = [some_tokens(rng, n) for n in lengths]
+    z = whole_numbers(rng, (2 * len(lengths), 1, lengths[0], 8)) * scale
+    assert_together_as_alone(z, tokens, [quantile(0.05)], reading)
 
 
 @pytest.mark.parametrize("lengths", [(1, 2), (70, 64), (150, 20)])
