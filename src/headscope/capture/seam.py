@@ -274,7 +274,7 @@ def _watch_projection(opened: Capture, module: nn.Module, site: Joined) -> list[
     ]
 
 
-def _watch(opened: Capture) -> list[Any]:
+def _watch(opened: Capture, modules: Iterable[nn.Module]) -> list[Any]:
     """Every hook of a capture."""
     attention, hooks = opened.attention, []
 
@@ -302,20 +302,20 @@ def _watch(opened: Capture) -> list[Any]:
         if opened in _open.get() and module not in opened.saw:
             opened.unseen[attention.places[module].path] = f"{type(module).__name__} {why}"
 
-    for one in opened.model.modules():
+    for one in modules:
         if isinstance(one, PreTrainedModel) or one is opened.model:
             hooks.append(one.register_forward_pre_hook(start))
             hooks.append(one.register_forward_hook(end, always_call=True))
     for module, site in attention.joined.items():
         hooks += _watch_projection(opened, module, site)
-    for modules, why in (
+    for some, why in (
         (attention.interface, "computed attention without asking transformers' interface"),
         (
             attention.others,
             "computes attention in its own way, and joins no heads in a linear map",
         ),
     ):
-        hooks += [module.register_forward_hook(partial(passed, why)) for module in modules]
+        hooks += [module.register_forward_hook(partial(passed, why)) for module in some]
     return hooks
 
 
@@ -335,10 +335,11 @@ def capture(
     thread (or task) that opened them; the same model may run elsewhere at the same time. What ran
     and could not be seen is in `unseen` of what is handed out, by its path.
     """
-    opened = Capture(model, observe, change, find_attention(model), instead)
+    modules = tuple(model.modules())
+    opened = Capture(model, observe, change, _attention_of(model, modules), instead)
     with _installing:
         AttentionInterface.get_interface = _lookup  # type: ignore[assignment, method-assign]
-    hooks = _watch(opened)
+    hooks = _watch(opened, modules)
     token = _open.set((*_open.get(), opened))
     try:
         yield opened
@@ -360,7 +361,12 @@ _found: "WeakKeyDictionary[nn.Module, tuple[int, Attention]]" = WeakKeyDictionar
 
 def find_attention(model: PreTrainedModel) -> Attention:
     """Find the modules that compute attention and how they can be seen, or say why none can."""
-    parts = hash(tuple(id(module) for module in model.modules()))
+    return _attention_of(model, tuple(model.modules()))
+
+
+def _attention_of(model: PreTrainedModel, modules: tuple[nn.Module, ...]) -> Attention:
+    """The same, found again where the modules are other ones."""
+    parts = hash(tuple(map(id, modules)))
     if model not in _found or _found[model][0] != parts:
         _found[model] = parts, _find_attention(model)
     return _found[model][1]
