@@ -7,9 +7,11 @@ import types
 from functools import partial
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
-from engines.studied import DOCUMENTS, LINES
-from engines.test_engines import workers_of
+import headscope as hs
+from engines.studied import DOCUMENTS, LINES, OPTIONS, digests
+from engines.test_engines import Counting, workers_of
 from headscope.corpus import Corpus
 from headscope.engines import readers as own
 from headscope.engines.readers import Readers, readers_of
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are of 
 VOCABULARY = 10_000
 PREPARE = partial(prepare, seed=0, vocabulary=VOCABULARY)
 REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY)}
-CORPUS = Corpus([*DOCUMENTS[:40], "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS[40:80]])
+TEXTS = [*DOCUMENTS, "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS]
+CORPUS = Corpus(TEXTS)
+QUICK = OPTIONS | {"nulls": ()}
 
 
 @pytest.fixture(autouse=True)
@@ -63,34 +67,23 @@ def test_units_come_in_order_and_prepared_though_readers_are_killed(tiny):
     for units in readers.through(read, items(), PREPARE):
         found.append(units)
         assert taken[0] <= len(found) + 3 * (2 * 2 + 1)  # no more than is in hand
-        if len(found) in (4, 20):
-            killed += workers_of(os.getpid())[:1]
-            killed[-1].kill()
+        if len(found) == 4:
+            killed += workers_of(os.getpid())
+            killed[0].kill()
     assert told(found) == told(here)
     assert {frozenset(unit.known) for units, _ in found for unit in units} == {
         frozenset(REMEMBERED)
     }
-    assert len({one.pid for one in killed}) == 2
+    assert len(killed) == 2
     assert not workers_of(os.getpid())
 
 
-def test_what_reading_raises_is_raised_as_it_is_and_ends_the_readers():
-    read = reading(None)  # no tokenizer, which nobody can call
-    with pytest.raises(TypeError) as here:
-        list(map(read, enumerate(CORPUS)))
-    readers = Readers(2)
-    with pytest.raises(TypeError) as there:
-        list(readers.through(read, enumerate(CORPUS), PREPARE))
-    assert str(there.value) == str(here.value)
-    assert not workers_of(os.getpid())
-
-
-def test_readers_that_are_closed_while_they_read_are_gone_at_once(tiny):
+def test_readers_that_are_ended_while_they_read_are_gone_at_once(tiny):
     readers = Readers(2)
     units = readers.through(reading(tiny.tokenizer), enumerate(CORPUS), PREPARE)
     next(units)
     there = workers_of(os.getpid())
-    readers.close()
+    readers.end()
     assert len(there) == 2
     assert not workers_of(os.getpid())
     units.close()
@@ -109,6 +102,72 @@ def test_a_tokenizer_that_cannot_be_sent_is_used_here(tiny, monkeypatch, why):
     read = reading(tokenizer)
     found = list(Readers(1).through(read, enumerate(CORPUS), PREPARE))
     assert told(found) == told(list(map(read, enumerate(CORPUS))))
+
+
+@pytest.fixture(scope="module")
+def whole(tiny, tmp_path_factory):
+    """A study without readers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headscope.units.CHUNK_UNITS", 5)
+        return digests(tiny.study(TEXTS, tmp_path_factory.mktemp("whole"), **QUICK))
+
+
+class StoppedError(Exception):
+    """What ends a study in the middle."""
+
+
+def test_a_study_whose_readers_are_killed_goes_on_with_another_number(
+    tiny, whole, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 5)
+    monkeypatch.setattr("headscope.study.run.SAVE_EVERY", -1)
+    steps, killed = [], []
+
+    def stop():
+        steps.append(workers_of(os.getpid()))
+        if len(steps) == 2:
+            killed.extend(steps[-1])
+            for one in killed:
+                one.kill()
+        if len(steps) == 8:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        tiny.study(TEXTS, tmp_path, readers=2, progress=Counting(stop), **QUICK)
+    assert killed
+    assert set(steps[-1]) - set(killed)
+    assert not workers_of(os.getpid())
+    made = tiny.study(TEXTS, tmp_path, readers=1, **QUICK)
+    assert digests(made) == whole
+    assert made.manifest.corpus.skipped == 5
+    assert not workers_of(os.getpid())
+
+
+@pytest.mark.slow
+def test_workers_are_sent_what_readers_have_made(tiny, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr("headscope.units.CHUNK_UNITS", 5)
+    made = tiny.study(TEXTS, tmp_path, readers=1, workers=1, **QUICK)
+    assert digests(made) == whole
+
+
+class Failing(PreTrainedTokenizerFast):
+    """A tokenizer that cannot make anything of one text."""
+
+    def __call__(self, text, **options):
+        if text == DOCUMENTS[-1]:
+            raise ArithmeticError("this is too long")
+        return super().__call__(text, **options)
+
+
+def test_an_error_of_a_tokenizer_ends_a_study_as_it_does_without_readers(tiny, tmp_path):
+    tokenizer = copy.deepcopy(tiny.tokenizer)
+    tokenizer.__class__ = Failing
+    scope = hs.load(tiny.model, tokenizer)
+    for readers in (0, 1):
+        with pytest.raises(ArithmeticError) as error:
+            scope.study(TEXTS, tmp_path / str(readers), readers=readers, **QUICK)
+        assert str(error.value) == "this is too long"
+    assert not workers_of(os.getpid())
 
 
 def test_documents_that_end_every_reader_are_named(tiny, monkeypatch):
@@ -140,8 +199,8 @@ def test_a_gpu_has_six_readers_or_as_many_as_there_are_processors_for(
     monkeypatch, asked, devices, processors, number
 ):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)), raising=False)
-    found = readers_of(asked, devices)
-    assert (0 if found is None else found.number) == number
+    with readers_of(asked, devices) as found:
+        assert (0 if found is None else found.number) == number
 
 
 @pytest.mark.parametrize("number", [-1, 4097])
@@ -149,4 +208,4 @@ def test_a_number_of_readers_that_cannot_be_is_told(number):
     with pytest.raises(
         CannotStudy, match=f"readers has to be a number from 0 to 4,096, not {number}"
     ):
-        readers_of(number, ("cpu",))
+        readers_of(number, ("cpu",)).__enter__()

@@ -30,6 +30,8 @@ PATIENCE = 10  # seconds for somebody at an address to answer
 class Ray:
     """So many actors of Ray, at an address or here."""
 
+    devices: tuple[str, ...] = ()  # which Ray finds by itself
+
     def __init__(self, workers: int, threads: int | None = None, address: str | None = None):
         self.workers, self.address = workers, address
         self.threads = threads_of(threads, workers, cuda=False)

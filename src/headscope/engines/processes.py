@@ -91,8 +91,12 @@ class Process:
 
     def begin(self) -> None:
         """Tell it what it is for."""
-        self._say(self._told)
-        self._answer()
+        try:
+            self._say(self._told)
+            self._answer()
+        except BaseException:
+            self.end()
+            raise
 
     def ask(self, asked: Any) -> Any:
         """Have something read."""

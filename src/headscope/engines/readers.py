@@ -7,8 +7,8 @@ So a reader also prepares what a study will ask of a unit that depends on the te
 import os
 import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
-from typing import Any
 
 from headscope.engines.pool import Pool, place_of
 from headscope.engines.processes import Process
@@ -48,7 +48,7 @@ class Readers:
                     taken.append(item)
                 yield item
 
-        self.close()
+        self.end()
         self._pool = Pool(
             self.number, lambda _: _Reader(BEGIN, told, 1), _first_of, "readers", self.number
         )
@@ -62,7 +62,7 @@ class Readers:
                 raise
             yield from in_turn(read, chain(taken, items))
 
-    def close(self) -> None:
+    def end(self) -> None:
         """End all readers."""
         if self._pool is not None:
             self._pool.end()
@@ -83,15 +83,21 @@ class _Reader(Process):
             raise _NotThereError from error
 
 
-def readers_of(asked: int | None, devices: Sequence[Any]) -> Readers | None:
+@contextmanager
+def readers_of(asked: int | None, devices: Sequence[str]) -> Iterator[Readers | None]:
     """As many as were asked for, else so many for each GPU of some devices; None for none."""
     if asked is not None and not 0 <= asked <= MOST:
         raise CannotStudy(f"readers has to be a number from 0 to {MOST:,}, not {asked}.")
     number = asked
     if number is None:
-        cuda = {str(device) for device in devices if str(device).startswith("cuda")}
+        cuda = {device for device in devices if device.startswith("cuda")}
         number = min(FOR_A_DEVICE * len(cuda), _processors() - 1)
-    return Readers(number) if number > 0 else None
+    found = Readers(number) if number > 0 else None
+    try:
+        yield found
+    finally:
+        if found is not None:
+            found.end()
 
 
 def _processors() -> int:

@@ -29,17 +29,19 @@ def serve(begin: Callable[[Any], Callable[[Any], Any]]) -> None:
         except (EOFError, OSError, pickle.UnpicklingError):
             os._exit(0)
 
-    threading.Thread(target=listen, daemon=True).start()
-    first = heard.get()
-    try:
-        answer = begin(first)
-        said: Said = (None, None)
-    except Exception as error:
-        said = (None, sendable(error))
-    while True:
+    def say(said: Said) -> None:
         pickle.dump(said, answers, 5)
         answers.flush()
-        said = answered(answer, heard.get())
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        answer = begin(heard.get())
+    except Exception as error:
+        say((None, sendable(error)))
+        return
+    say((None, None))
+    while True:
+        say(answered(answer, heard.get()))
 
 
 def answered(answer: Callable[[Any], Any], asked: Any) -> Said:
