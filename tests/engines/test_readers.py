@@ -16,13 +16,11 @@ from headscope.corpus import Corpus
 from headscope.engines import readers as own
 from headscope.engines.readers import Readers, readers_of
 from headscope.errors import CannotStudy
-from headscope.study.prepare import prepare
 from headscope.units import Units, _read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are of POSIX")
 
 VOCABULARY = 10_000
-PREPARE = partial(prepare, seed=0, vocabulary=VOCABULARY)
 REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY)}
 TEXTS = [*DOCUMENTS, "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS]
 CORPUS = Corpus(TEXTS)
@@ -64,7 +62,7 @@ def test_units_come_in_order_and_prepared_though_readers_are_killed(tiny):
             yield item
 
     readers = Readers(2)
-    for units in readers.through(read, items(), PREPARE):
+    for units in readers.through(read, items(), 0, VOCABULARY):
         found.append(units)
         assert taken[0] <= len(found) + 3 * (2 * 2 + 1)  # no more than is in hand
         if len(found) == 4:
@@ -80,7 +78,7 @@ def test_units_come_in_order_and_prepared_though_readers_are_killed(tiny):
 
 def test_readers_that_are_ended_while_they_read_are_gone_at_once(tiny):
     readers = Readers(2)
-    units = readers.through(reading(tiny.tokenizer), enumerate(CORPUS), PREPARE)
+    units = readers.through(reading(tiny.tokenizer), enumerate(CORPUS), 0, VOCABULARY)
     next(units)
     there = workers_of(os.getpid())
     readers.end()
@@ -100,7 +98,7 @@ def test_a_tokenizer_that_cannot_be_sent_is_used_here(tiny, monkeypatch, why):
         monkeypatch.setitem(sys.modules, "only_here", module)
         tokenizer.__class__ = module.Mine
     read = reading(tokenizer)
-    found = list(Readers(1).through(read, enumerate(CORPUS), PREPARE))
+    found = list(Readers(1).through(read, enumerate(CORPUS), 0, VOCABULARY))
     assert told(found) == told(list(map(read, enumerate(CORPUS))))
 
 
@@ -179,7 +177,7 @@ def test_documents_that_end_every_reader_are_named(tiny, monkeypatch):
     monkeypatch.setattr("headscope.engines.pool.ATTEMPTS", 2)
     readers = Readers(1)
     with pytest.raises(CannotStudy, match=r"2 readers .*list, line 1 .*by SIGKILL.*fewer readers"):
-        list(readers.through(reading(tiny.tokenizer), enumerate(CORPUS), PREPARE))
+        list(readers.through(reading(tiny.tokenizer), enumerate(CORPUS), 0, VOCABULARY))
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,8 @@ class Pool(Generic[Asked]):
             while True:
                 for item in islice(items, self.workers + self._in_hand - len(under_way)):
                     under_way.append((item, threads.submit(self._read, item)))
+                    if under_way[0][1].done():  # while the items were slow to come
+                        break
                 if not under_way:
                     return
                 item, answer = under_way.popleft()

@@ -23,8 +23,8 @@ from headscope.study.reader import Answer, Job, Run
 from headscope.units import Item, Units, in_turn
 
 BEGIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from headscope.engines.worker import main; main()"
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]).main()"
 )
 PIPE = 2**20  # bytes that are on their way at once, where a system allows it
 MANY = 8  # workers, from which on each is given whole stretches
@@ -51,7 +51,7 @@ class Processes:
 
         def start(seat: int) -> Process:
             device = self.devices[seat % len(self.devices)]
-            return Process(BEGIN, (data, device), job.threads)
+            return Process("headscope.engines.worker", (data, device), job.threads)
 
         yield from Pool(self.workers, start, first_of).in_order(runs, stopped)
 
@@ -60,6 +60,11 @@ def first_of(run: Run) -> str:
     """What stands first in a run."""
     unit = next((unit for chunk in run.chunks for unit in chunk.units), None)
     return "the end of the corpus" if unit is None else place_of(unit)
+
+
+def can_start() -> bool:
+    """Whether this is a Python that another can be started like."""
+    return "python" in Path(sys.executable or "").name.lower()
 
 
 def widen(pipe: IO[bytes]) -> None:
@@ -72,14 +77,17 @@ def widen(pipe: IO[bytes]) -> None:
 
 
 class Process:
-    """A worker, which begins with some code and what it is told first, and the pipes to it."""
+    """A program of ours, by its module and what it is told first, and the pipes to it."""
 
-    def __init__(self, begin: str, told: Any, threads: int):
-        if "python" not in Path(sys.executable or "").name.lower():
-            raise CannotStudy("Workers need a Python that can be started; use the engine 'local'.")
+    def __init__(self, program: str, told: Any, threads: int):
+        if not can_start():
+            raise CannotStudy(
+                "Other processes need a Python that can be started; read in this one (the engine "
+                "'local', no readers)."
+            )
         counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", begin, json.dumps(sys.path)],
+            [sys.executable, "-c", BEGIN, json.dumps(sys.path), program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | counts,
@@ -87,12 +95,12 @@ class Process:
             start_new_session=True,  # Ctrl-C is for the process that adds up
         )
         widen(cast(IO[bytes], self.process.stdout))
-        self._told, self._begun = told, False
+        self.told, self._begun = told, False
 
     def begin(self) -> None:
         """Tell it what it is for."""
         try:
-            self._say(self._told)
+            self._say(self.told)
             self._answer()
         except BaseException:
             self.end()

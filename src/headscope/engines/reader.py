@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headscope.documents import Document
 from headscope.engines.serving import serve
-from headscope.units import Item, Unit, Units
+from headscope.study.prepare import prepare
+from headscope.units import Item, Units
 
 Read = Callable[[Item], Units]
-Prepare = Callable[[Sequence[Unit]], None]
 
 
 def blocks(items: Iterator[Item], documents: int, characters: int) -> Iterator[list[Item]]:
@@ -33,11 +33,11 @@ def read_block(read: Read, block: Sequence[Item]) -> list[Units]:
 
 
 def _reads(said: bytes) -> Callable[[Sequence[Item]], list[Units]]:
-    read, prepare = pickle.loads(said)
+    read, seed, vocabulary = pickle.loads(said)
 
     def answer(block: Sequence[Item]) -> list[Units]:
         found = read_block(read, block)
-        prepare([unit for units, _ in found for unit in units])
+        prepare([unit for units, _ in found for unit in units], seed, vocabulary)
         return found
 
     return answer

@@ -11,35 +11,35 @@ from contextlib import contextmanager
 from itertools import chain
 
 from headscope.engines.pool import Pool, place_of
-from headscope.engines.processes import Process
-from headscope.engines.reader import Prepare, Read, blocks
+from headscope.engines.processes import Process, can_start
+from headscope.engines.reader import Read, blocks
 from headscope.errors import CannotStudy, WorkerLost
 from headscope.units import Item, Units, in_turn
 
-BEGIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from headscope.engines.reader import main; main()"
-)
+PROGRAM = "headscope.engines.reader"
 FOR_A_DEVICE = 6  # readers, beside a GPU
 DOCUMENTS, CHARACTERS = 64, 2**16  # of a block: so few, since somebody waits for the first
 MOST = 4096
 
 
 class Readers:
-    """So many readers, started when they are first needed."""
+    """So many readers, which begin to begin at once: it takes them seconds."""
 
     def __init__(self, number: int):
         self.number = number
+        self._begun: list[_Reader | None] = [_Reader(PROGRAM, b"", 1) for _ in range(number)]
         self._pool: Pool[list[Item]] | None = None
 
-    def through(self, read: Read, items: Iterator[Item], prepare: Prepare) -> Iterator[Units]:
+    def through(
+        self, read: Read, items: Iterator[Item], seed: int, vocabulary: int
+    ) -> Iterator[Units]:
         """Units of documents, in order; read here where a tokenizer cannot be sent."""
         try:
-            told = pickle.dumps((read, prepare), 5)
+            told = pickle.dumps((read, seed, vocabulary), 5)
         except (pickle.PicklingError, AttributeError, TypeError):
+            self.end()
             yield from in_turn(read, items)
             return
-
         taken, begun = list[Item](), False
 
         def noted() -> Iterator[Item]:
@@ -48,10 +48,15 @@ class Readers:
                     taken.append(item)
                 yield item
 
-        self.end()
-        self._pool = Pool(
-            self.number, lambda _: _Reader(BEGIN, told, 1), _first_of, "readers", self.number
-        )
+        def start(seat: int) -> Process:
+            there, self._begun[seat] = self._begun[seat], None
+            reader = there or _Reader(PROGRAM, b"", 1)
+            reader.told = told
+            return reader
+
+        if self._pool is not None:
+            self._pool.end()
+        self._pool = Pool(self.number, start, _first_of, "readers", self.number)
         try:
             for _, found in self._pool.in_order(blocks(noted(), DOCUMENTS, CHARACTERS)):
                 begun = True
@@ -61,11 +66,17 @@ class Readers:
             if begun:
                 raise
             yield from in_turn(read, chain(taken, items))
+        finally:
+            self.end()
 
     def end(self) -> None:
         """End all readers."""
         if self._pool is not None:
             self._pool.end()
+        for seat, reader in enumerate(self._begun):
+            if reader is not None:
+                reader.end()
+                self._begun[seat] = None
 
 
 class _NotThereError(Exception):
@@ -91,7 +102,7 @@ def readers_of(asked: int | None, devices: Sequence[str]) -> Iterator[Readers | 
     number = asked
     if number is None:
         cuda = {device for device in devices if device.startswith("cuda")}
-        number = min(FOR_A_DEVICE * len(cuda), _processors() - 1)
+        number = min(FOR_A_DEVICE * len(cuda), _processors() - 1) if can_start() else 0
     found = Readers(number) if number > 0 else None
     try:
         yield found

@@ -74,9 +74,10 @@ class Readers(Protocol):
         self,
         read: Callable[[Item], Units],
         items: Iterator[Item],
-        prepare: Callable[[Sequence[Unit]], None],
+        seed: int,
+        vocabulary: int,
     ) -> Iterator[Units]:
-        """Units of documents, in their order; each prepared, as far as it was read elsewhere."""
+        """Units of documents, in their order; those read elsewhere are prepared (`prepare`)."""
         ...
 
 

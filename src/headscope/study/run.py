@@ -41,7 +41,6 @@ from headscope.study.manifest import (
 from headscope.study.nulls import keep_for_nulls, units_of
 from headscope.study.observe import Observer
 from headscope.study.parameters import Parameters
-from headscope.study.prepare import prepare
 from headscope.study.progress import Progress, Quiet
 from headscope.study.reader import (
     Engine,
@@ -321,8 +320,7 @@ class _Run:
         if self.readers is None:
             return in_turn if self.engine is None else self.engine.through
         vocabulary = vocabulary_of(self.scope.tokenizer)
-        prepared = partial(prepare, seed=self.parameters.seed, vocabulary=vocabulary)
-        return partial(self.readers.through, prepare=prepared)
+        return partial(self.readers.through, seed=self.parameters.seed, vocabulary=vocabulary)
 
     def _observe(
         self, chunk: Chunk, reader: Reader, behind: Background, stop: Interruption
