@@ -58,12 +58,13 @@ class Unit:
         for row, name in zip(numbers, NUMBERS, strict=False):
             row[:] = getattr(tokens, name)
         numbers[-1] = 2 * tokens.unknown + tokens.special
-        symbols: str | tuple[str, ...] = "\0".join(tokens.symbols)
-        if symbols.count("\0") >= len(self):  # some symbol has one
-            symbols = tokens.symbols
+        spelled = tokens.spelled
+        if not isinstance(spelled, str):
+            joined = "\0".join(spelled)
+            spelled = joined if joined.count("\0") < len(self) else spelled  # a symbol has one
         where = (self.document, self.identity, self.window, self.source, self.line)
         known = dict(self.known)  # which another thread may add to
-        return _unit_of, (where, self.part, tokens.text, symbols, tokens.word_spans, numbers, known)
+        return _unit_of, (where, self.part, tokens.text, spelled, tokens.word_spans, numbers, known)
 
     @property
     def text(self) -> str:
@@ -130,7 +131,7 @@ def _unit_of(
     where: tuple[int, bytes, int, str, int | None],
     part: int,
     text: str,
-    symbols: str | tuple[str, ...],
+    spelled: tuple[str, ...] | str,
     word_spans: NDArray[np.int64],
     numbers: NDArray[np.int32],
     known: dict[Hashable, Any],
@@ -140,7 +141,7 @@ def _unit_of(
     word_types = own.pop("word_types")
     tokens = Tokens(
         text=text,
-        symbols=tuple(symbols.split("\0")) if isinstance(symbols, str) else symbols,
+        spelled=spelled,
         word_spans=word_spans,
         special=numbers[-1] % 2 > 0,
         unknown=numbers[-1] > 1,

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are of 
 
 VOCABULARY = 10_000
 REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY)}
-TEXTS = [*DOCUMENTS, "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS]
+TEXTS = [*DOCUMENTS[:12], "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS[:16]]
 CORPUS = Corpus(TEXTS)
 QUICK = OPTIONS | {"nulls": ()}
 
@@ -50,11 +50,11 @@ def told(found: list[Units]) -> list[object]:
     ]
 
 
-def test_units_come_in_order_and_prepared_though_readers_are_killed(tiny):
+def test_units_come_in_order_and_prepared_and_few_are_in_hand(tiny):
     read = reading(tiny.tokenizer)
     here = list(map(read, enumerate(CORPUS)))
     assert sum(skipped is not None for _, skipped in here) >= 3
-    taken, found, killed = [0], [], []
+    taken, found = [0], []
 
     def items():
         for item in enumerate(CORPUS):
@@ -65,14 +65,10 @@ def test_units_come_in_order_and_prepared_though_readers_are_killed(tiny):
     for units in readers.through(read, items(), 0, VOCABULARY):
         found.append(units)
         assert taken[0] <= len(found) + 3 * (2 * 2 + 1)  # no more than is in hand
-        if len(found) == 4:
-            killed += workers_of(os.getpid())
-            killed[0].kill()
     assert told(found) == told(here)
     assert {frozenset(unit.known) for units, _ in found for unit in units} == {
         frozenset(REMEMBERED)
     }
-    assert len(killed) == 2
     assert not workers_of(os.getpid())
 
 
@@ -152,7 +148,7 @@ class Failing(PreTrainedTokenizerFast):
     """A tokenizer that cannot make anything of one text."""
 
     def __call__(self, text, **options):
-        if text == DOCUMENTS[-1]:
+        if text == DOCUMENTS[15]:
             raise ArithmeticError("this is too long")
         return super().__call__(text, **options)
 
