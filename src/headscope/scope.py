@@ -151,6 +151,7 @@ class Scope(ObservedModel):
         devices: Sequence[str] = (),
         address: str | None = None,
         threads: int | None = None,
+        readers: int | None = None,
         **parameters: Any,
     ) -> "Study":
         """Study a corpus and write the result to a folder, resuming what is half done there.
@@ -166,11 +167,14 @@ class Scope(ObservedModel):
         paragraphs or lines of several files; or "window", as blocks of a long document.
 
         It is read in this process, by so many `workers` on this machine, on several `devices`, or
-        by Ray (`engine="ray"`), at an `address`; each has so many `threads` of torch. For a number
-        of threads the tables have the same bytes, whatever reads them.
+        by Ray (`engine="ray"`), at an `address`; each has so many `threads` of torch. Text is made
+        ready by so many `readers`, processes without the model: beside each GPU 6, if there are as
+        many processors, else none. For a number of threads the tables have the same bytes, whatever
+        reads them.
         """
         from headscope.corpus import Corpus
         from headscope.engines import engine_of
+        from headscope.engines.readers import readers_of
         from headscope.study.parameters import Parameters
         from headscope.study.placed.corpus import PlacedCorpus, kind_of_corpus
         from headscope.targets import refuse_study
@@ -182,10 +186,10 @@ class Scope(ObservedModel):
             from headscope.study.placed.run import placed_study, usual_parameters
             from headscope.study.reader import so_many_threads
 
-            if engine or workers or devices or address:
+            if engine or workers or devices or address or readers:
                 raise NotPossible(
-                    "Pictures and sounds are read in this process: leave engine, workers, devices "
-                    "and address out."
+                    "Pictures and sounds are read in this process: leave engine, workers, devices, "
+                    "address and readers out."
                 )
             named = {"group": group} if group else {}
             chosen = usual_parameters({**named, **parameters})
@@ -203,17 +207,21 @@ class Scope(ObservedModel):
 
         corpus = Corpus(source, document, column, files)  # type: ignore[arg-type]
         made = Parameters(group=group or ("file" if corpus.has_parts else "document"), **parameters)  # type: ignore[arg-type]
-        return study(
-            self,
-            corpus,
-            out,
-            made,
-            strict=strict,
-            force=force,
-            progress=progress,
-            engine=engine_of(engine, workers, devices, address, threads),
-            threads=threads,
-        )
+        where = engine_of(engine, workers, devices, address, threads)
+        on = (str(self.model.device),) if where is None else where.devices
+        with readers_of(readers, on) as found:
+            return study(
+                self,
+                corpus,
+                out,
+                made,
+                strict=strict,
+                force=force,
+                progress=progress,
+                engine=where,
+                threads=threads,
+                readers=found,
+            )
 
     def effects(
         self,

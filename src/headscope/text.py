@@ -63,7 +63,7 @@ class Tokens:
 
     text: str  # the whole text; offsets point into it
     ids: NDArray[np.int64]
-    symbols: tuple[str, ...]  # as the tokenizer spells them: "##ing", "Ġthe", "[SEP]"
+    spelled: tuple[str, ...] | str  # its symbols; or all in one string, with \0 between them
     starts: NDArray[np.int64]  # first character of each piece; an empty span for special tokens
     ends: NDArray[np.int64]  # one past its last character
     special: NDArray[np.bool_]  # added by the tokenizer, not part of the text
@@ -76,6 +76,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def symbols(self) -> tuple[str, ...]:
+        """The tokens as the tokenizer spells them: "##ing", "Ġthe", "[SEP]"."""
+        return tuple(self.spelled.split("\0")) if isinstance(self.spelled, str) else self.spelled
 
     @cached_property
     def pieces(self) -> tuple[str, ...]:
@@ -142,7 +147,7 @@ class Tokens:
         return Tokens(
             text=self.text,
             ids=self.ids[positions],
-            symbols=tuple(self.symbols[i] for i in positions),
+            spelled=tuple(self.symbols[i] for i in positions),
             starts=self.starts[positions],
             ends=self.ends[positions],
             special=self.special[positions],
@@ -173,7 +178,7 @@ def begun_with(tokens: Tokens, id: int, symbol: str) -> Tokens:
         name: np.insert(getattr(tokens, name), 0, value) for name, value in before.items()
     }
     arrays["classes"][1] = _class_of(1, first, bool(tokens.special[0]), False)
-    return replace(tokens, symbols=(symbol, *tokens.symbols), **arrays)
+    return replace(tokens, spelled=(symbol, *tokens.symbols), **arrays)
 
 
 def checked(text: object) -> str:
@@ -250,7 +255,7 @@ def tokenize(text: str, tokenizer: Any, *, language: str = "en") -> Tokens:
     return Tokens(
         text=text,
         ids=np.array(ids, dtype=np.int64),
-        symbols=tuple(tokenizer.convert_ids_to_tokens(ids)),
+        spelled=tuple(tokenizer.convert_ids_to_tokens(ids)),
         starts=np.array(starts, dtype=np.int64),
         ends=np.array(ends, dtype=np.int64),
         special=special,

@@ -9,11 +9,11 @@ import contextlib
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ PATIENCE = 0.1  # seconds between looks at whether to stop
 
 T = TypeVar("T")
 
+# The numbers of `Tokens`, one a token, and of equal words.
+NUMBERS = ("ids", "starts", "ends", "words", "word_classes", "sentences", "classes", "word_types")
+
 
 @dataclass(frozen=True, eq=False)
 class Unit:
@@ -43,9 +46,25 @@ class Unit:
     tokens: Tokens
     marks: PairTokens  # the same tokens, as the pair statistics need them
     part: int = 0  # of a document too long to be read at once
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __reduce__(self) -> tuple[Callable[..., "Unit"], tuple[Any, ...]]:
+        """As one array of numbers and few strings: a hundred small objects take long to read."""
+        tokens = self.tokens
+        numbers = np.empty((len(NUMBERS) + 1, len(self)), np.int32)
+        for row, name in zip(numbers, NUMBERS, strict=False):
+            row[:] = getattr(tokens, name)
+        numbers[-1] = 2 * tokens.unknown + tokens.special
+        spelled = tokens.spelled
+        if not isinstance(spelled, str):
+            joined = "\0".join(spelled)
+            spelled = joined if joined.count("\0") < len(self) else spelled  # a symbol has one
+        where = (self.document, self.identity, self.window, self.source, self.line)
+        known = dict(self.known)  # which another thread may add to
+        return _unit_of, (where, self.part, tokens.text, spelled, tokens.word_spans, numbers, known)
 
     @property
     def text(self) -> str:
@@ -59,6 +78,12 @@ class Unit:
         key = blake2b(self.identity, digest_size=16, key=f"{seed} {purpose}".encode())
         key.update((self.part << 32 | self.window).to_bytes(8, "little"))
         return np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gave the first time it was asked for under this key: of this unit alone."""
+        if key not in self.known:
+            self.known[key] = make()
+        return cast(T, self.known[key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +125,32 @@ def pair_tokens(tokens: Tokens) -> PairTokens:
         word_classes=tokens.word_classes.astype(np.int32),
         special=tokens.special,
     )
+
+
+def _unit_of(
+    where: tuple[int, bytes, int, str, int | None],
+    part: int,
+    text: str,
+    spelled: tuple[str, ...] | str,
+    word_spans: NDArray[np.int64],
+    numbers: NDArray[np.int32],
+    known: dict[Hashable, Any],
+) -> Unit:
+    """A unit from its pickle."""
+    own = dict(zip(NUMBERS, numbers.astype(np.int64), strict=False))
+    word_types = own.pop("word_types")
+    tokens = Tokens(
+        text=text,
+        spelled=spelled,
+        word_spans=word_spans,
+        special=numbers[-1] % 2 > 0,
+        unknown=numbers[-1] > 1,
+        **own,
+    )
+    vars(tokens)["word_types"] = word_types  # which took long to find
+    unit = Unit(*where, tokens, pair_tokens(tokens), part)
+    unit.known.update(known)
+    return unit
 
 
 def shuffled(unit: Unit, seed: int) -> Unit:
@@ -168,7 +219,7 @@ def chunks(
                 yield item
 
     read = partial(_read, tokenizer=tokenizer, window=window, language=language)
-    chunk = Chunk(after=start)
+    chunk, tokens = Chunk(after=start), 0
     for units, found in through(read, to_read()):
         number, _ = item = waiting.popleft()
         began_before = number == start.items and start.windows > 0
@@ -184,12 +235,13 @@ def chunks(
         chunk.documents += bool(units) and not began_before and units[0].part == 0
         for unit in units[start.windows if began_before else 0 :]:
             chunk.units.append(unit)
+            tokens += len(unit)
             last = unit.window + 1 == len(units)
             chunk.after = Position(number + 1) if last else Position(number, unit.window + 1)
-            if len(chunk.units) >= CHUNK_UNITS or chunk.tokens >= chunk_tokens:
+            if len(chunk.units) >= CHUNK_UNITS or tokens >= chunk_tokens:
                 chunk.passed, passed = passed, 0
                 yield chunk
-                chunk = Chunk(after=chunk.after)
+                chunk, tokens = Chunk(after=chunk.after), 0
     chunk.passed = passed
     yield chunk
 

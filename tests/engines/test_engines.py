@@ -141,11 +141,13 @@ main()
     assert not left
 
 
-def test_a_worker_ends_with_the_process_that_started_it(tmp_path):
+@pytest.mark.parametrize("program", ["worker", pytest.param("reader", marks=pytest.mark.slow)])
+def test_a_worker_ends_with_the_process_that_started_it(program):
     script = (
         "import os, sys, json, subprocess\n"
         "from headscope.engines.processes import BEGIN\n"
-        "words = [sys.executable, '-c', BEGIN, json.dumps(sys.path)]\n"
+        f"program = 'headscope.engines.{program}'\n"
+        "words = [sys.executable, '-c', BEGIN, json.dumps(sys.path), program]\n"
         "pipe = subprocess.PIPE\n"
         "worker = subprocess.Popen(words, stdin=pipe, stdout=pipe, start_new_session=True)\n"
         "print(worker.pid, flush=True)\n"

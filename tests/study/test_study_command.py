@@ -74,6 +74,24 @@ def test_ctrl_c_promises_nothing_where_nothing_was_saved(folder, tmp_path, monke
 
 
 def test_wrong_settings_are_explained(folder, tmp_path):
-    said = run("study", folder / "corpus.txt", "--out", tmp_path, "--null", "silence")
-    assert said.exit_code != 0
-    assert "null is one of shuffle, random" in str(said.exception)
+    for options, says in (
+        (("--null", "silence"), "null is one of shuffle, random"),
+        (("--readers", "-1"), "readers has to be a number from 0 to 4,096, not -1"),
+    ):
+        said = run("study", folder / "corpus.txt", "--out", tmp_path, *options)
+        assert said.exit_code != 0
+        assert says in str(said.exception)
+
+
+@pytest.mark.slow
+def test_a_study_with_readers_is_the_study_without(folder, tiny_folder, tmp_path):
+    options = ("--document", "line", "-m", tiny_folder, "--null", "none", "--quiet")
+    options += ("--device", "cpu")
+    for name, readers in (("a", 0), ("b", 1)):
+        made = run(
+            "study", folder / "corpus.txt", "--out", tmp_path / name, *options, "--readers", readers
+        )
+        assert made.exit_code == 0, made.output
+    one, other = (hs.open(tmp_path / name).manifest for name in ("a", "b"))
+    assert one.tables == other.tables
+    assert one.parameters == other.parameters

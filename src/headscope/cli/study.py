@@ -131,6 +131,13 @@ def study(
             help="Threads of torch, for each worker.", show_default="torch's own; a worker's 1"
         ),
     ] = None,
+    readers: Annotated[
+        int | None,
+        typer.Option(
+            help="Make text ready in so many processes without the model; 0: in this one.",
+            show_default="6 beside each GPU, if there are processors for them, else 0",
+        ),
+    ] = None,
 ) -> None:
     """Study a corpus: every measure, with chance levels and intervals, and the findings."""
     from headscope.pairs import parse_rule
@@ -160,6 +167,7 @@ def study(
         "devices": devices.split(",") if devices else (),
         "address": address,
         "threads": threads,
+        "readers": readers,
     }
     if checkpoints is not None:
         from headscope.cli.checkpoints import checkpoints_summary, study_checkpoints

@@ -6,12 +6,12 @@ a chunk are read by one worker, and a worker that is lost has its run read again
 """
 
 from collections.abc import Sequence
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal
 
 from headscope.errors import CannotStudy
-from headscope.study.reader import Engine
+
+if TYPE_CHECKING:
+    from headscope.study.reader import Engine
 
 EngineName = Literal["local", "processes", "ray"]
 ENGINES: dict[EngineName, str] = {
@@ -27,7 +27,7 @@ def engine_of(
     devices: Sequence[str] = (),
     address: str | None = None,
     threads: int | None = None,
-) -> Engine | None:
+) -> "Engine | None":
     """The engine that was asked for; None for this process.
 
     Without a name it is Ray where an address is given, and processes where workers or devices are.
@@ -72,4 +72,6 @@ def threads_of(threads: int | None, workers: int, cuda: bool) -> int:
     One on a CPU, so that it makes no difference to the rounding how many workers there are; beside
     a GPU a share of the machine's.
     """
+    import torch
+
     return threads or (max(1, torch.get_num_threads() // workers) if cuda else 1)

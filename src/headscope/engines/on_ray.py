@@ -7,15 +7,17 @@ the same version; whether an actor has a GPU follows from where the model is in 
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
-from headscope.documents import PART, Document
+from headscope.documents import PART
 from headscope.engines import threads_of
 from headscope.engines.pool import Pool
-from headscope.engines.processes import MANY
-from headscope.engines.worker import answered, packed_job, reader_of
+from headscope.engines.processes import MANY, first_of
+from headscope.engines.reader import blocks, read_block
+from headscope.engines.serving import answered
+from headscope.engines.worker import packed_job, reader_of
 from headscope.errors import CannotStudy, WorkerLost
 from headscope.study.reader import Answer, Job, Run
 from headscope.units import Item, Units, in_turn
@@ -27,6 +29,8 @@ PATIENCE = 10  # seconds for somebody at an address to answer
 
 class Ray:
     """So many actors of Ray, at an address or here."""
+
+    devices: tuple[str, ...] = ()  # which Ray finds by itself
 
     def __init__(self, workers: int, threads: int | None = None, address: str | None = None):
         self.workers, self.address = workers, address
@@ -49,7 +53,7 @@ class Ray:
             def start(seat: int) -> "OfRay":
                 return OfRay(ray, actor.remote(data, "cuda" if cuda else "cpu"))
 
-            yield from Pool(self.workers, start).in_order(runs, stopped)
+            yield from Pool(self.workers, start, first_of).in_order(runs, stopped)
 
     def through(self, read: Callable[[Item], Units], items: Iterator[Item]) -> Iterator[Units]:
         """Tokenise in this process for a few workers, and on Ray for many."""
@@ -63,9 +67,9 @@ class Ray:
         """
         ray = _imported()
         # Without a share of the processors, so that they find room beside the actors.
-        task = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_read_all)
+        task = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(read_block)
         reading, under_way = ray.put(read), deque[Any]()
-        for some in _blocks(items):
+        for some in blocks(items, BLOCK, PART):
             under_way.append(task.remote(reading, some))
             if len(under_way) >= 2 * self.workers:
                 yield from ray.get(under_way.popleft())
@@ -109,23 +113,7 @@ class Actor:
 
     def read(self, run: Run) -> tuple[Answer | None, Exception | None]:
         """Read a run."""
-        return answered(self.reader, run)
-
-
-def _read_all(read: Callable[[Item], Units], items: Sequence[Item]) -> list[Units]:
-    return [read(item) for item in items]
-
-
-def _blocks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    """Documents in blocks that are worth sending."""
-    block, size = list[Item](), 0
-    for item in items:
-        block.append(item)
-        size += len(item[1].text) if isinstance(item[1], Document) else 0
-        if len(block) >= BLOCK or size >= PART:
-            yield block
-            block, size = [], 0
-    yield block
+        return answered(self.reader.answer, run)
 
 
 class OfRay:

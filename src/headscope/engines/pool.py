@@ -1,29 +1,32 @@
 """Workers side by side, and what they read in order.
 
 A thread of this process stands for each worker and waits for it. A worker may be lost at any
-moment: its run is then read by the next that is started in its place.
+moment: what it was to read is then read by the next that is started in its place.
 """
 
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
+from headscope.documents import Document, Skipped
 from headscope.errors import CannotStudy, WorkerLost
-from headscope.study.reader import Answer, Run
-from headscope.units import PATIENCE
+from headscope.units import PATIENCE, Unit
 
-ATTEMPTS = 5  # workers that may be lost over one run
-IN_HAND = 2  # runs under way beside one for each worker, so that none waits
+Asked = TypeVar("Asked")
+
+ATTEMPTS = 5  # workers that may be lost over the same documents
+IN_HAND = 2  # under way beside one for each worker, so that none waits
 
 
 class Worker(Protocol):
-    """Somebody with the model, who reads one run at a time."""
+    """Somebody who reads one thing at a time."""
 
-    def ask(self, run: Run) -> Answer:
-        """Have a run read; raises `WorkerLost`, or whatever reading it has raised."""
+    def ask(self, asked: Any) -> Any:
+        """Have something read; raises `WorkerLost`, or whatever reading it has raised."""
         ...
 
     def end(self) -> None:
@@ -31,11 +34,27 @@ class Worker(Protocol):
         ...
 
 
-class Pool:
-    """So many workers, replaced when they are lost."""
+def place_of(found: Unit | Document | Skipped) -> str:
+    """Where something was met, for messages."""
+    return found.source if found.line is None else f"{found.source}, line {found.line}"
 
-    def __init__(self, workers: int, start: Callable[[int], Worker]):
-        self.workers, self._start = workers, start
+
+class Pool(Generic[Asked]):
+    """So many workers, replaced when they are lost.
+
+    where: what stands first in something to read, for messages; called: what these workers are.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        start: Callable[[int], Worker],
+        where: Callable[[Asked], str],
+        called: str = "workers",
+        in_hand: int = IN_HAND,
+    ):
+        self.workers, self._start, self._where = workers, start, where
+        self._called, self._in_hand = called, in_hand
         self._seats: SimpleQueue[int] = SimpleQueue()
         self._sitting: dict[int, Worker] = {}
         self._ended = threading.Event()
@@ -43,32 +62,35 @@ class Pool:
             self._seats.put(seat)
 
     def in_order(
-        self, runs: Iterator[Run], stopped: Callable[[], bool]
-    ) -> Generator[tuple[Run, Answer], None, None]:
-        """What the runs have shown, in their order; when stopped, only what is there already."""
-        under_way: deque[tuple[Run, Future[Answer]]] = deque()
-        threads = ThreadPoolExecutor(self.workers, "headscope-workers")
+        self, items: Iterator[Asked], stopped: Callable[[], bool] = lambda: False
+    ) -> Generator[tuple[Asked, Any], None, None]:
+        """What was read of the items, in order; when stopped, only what is there already."""
+        under_way: deque[tuple[Asked, Future[Any]]] = deque()
+        threads = ThreadPoolExecutor(self.workers, f"headscope-{self._called}")
         try:
             while True:
-                while len(under_way) < self.workers + IN_HAND:
-                    run = next(runs, None)
-                    if run is None:
+                for item in islice(items, self.workers + self._in_hand - len(under_way)):
+                    under_way.append((item, threads.submit(self._read, item)))
+                    if under_way[0][1].done():  # while the items were slow to come
                         break
-                    under_way.append((run, threads.submit(self._read, run)))
                 if not under_way:
                     return
-                run, answer = under_way.popleft()
+                item, answer = under_way.popleft()
                 while not wait([answer], PATIENCE).done:
                     if stopped():
                         return
-                yield run, answer.result()
+                yield item, answer.result()
         finally:
-            self._ended.set()
-            for worker in list(self._sitting.values()):
-                worker.end()
+            self.end()
             threads.shutdown(cancel_futures=True)
 
-    def _read(self, run: Run) -> Answer:
+    def end(self) -> None:
+        """End all workers; who waits for one is told that it was cancelled."""
+        self._ended.set()
+        for worker in list(self._sitting.values()):
+            worker.end()
+
+    def _read(self, item: Asked) -> Any:
         seat = self._seats.get()
         try:
             for _ in range(ATTEMPTS):
@@ -77,22 +99,18 @@ class Pool:
                 try:
                     if seat not in self._sitting:
                         self._sitting[seat] = self._start(seat)
-                    return self._sitting[seat].ask(run)
+                    if self._ended.is_set():  # while it was started
+                        self._sitting.pop(seat).end()
+                        raise CancelledError
+                    return self._sitting[seat].ask(item)
                 except WorkerLost as error:
                     lost = error
                     if seat in self._sitting:
                         self._sitting.pop(seat).end()
         finally:
             self._seats.put(seat)
-        raise CannotStudy(_too_often(run, lost))
-
-
-def _too_often(run: Run, lost: WorkerLost) -> str:
-    unit = next((unit for chunk in run.chunks for unit in chunk.units), None)
-    line = "" if unit is None or unit.line is None else f", line {unit.line}"
-    where = "the end of the corpus" if unit is None else f"{unit.source}{line}"
-    return (
-        f"{ATTEMPTS} workers in turn were lost over the same documents (from {where} on); the last "
-        f"{lost}. There may be too little memory for so many: take fewer workers. The same command "
-        "then goes on from what was saved."
-    )
+        raise CannotStudy(
+            f"{ATTEMPTS} {self._called} in turn were lost over the same documents (from "
+            f"{self._where(item)} on); the last {lost}. There may be too little memory for so "
+            f"many: take fewer {self._called}. The same command then goes on from what was saved."
+        )

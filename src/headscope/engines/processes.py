@@ -16,16 +16,17 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from headscope.engines import threads_of
-from headscope.engines.pool import Pool
+from headscope.engines.pool import Pool, place_of
 from headscope.engines.worker import packed_job
 from headscope.errors import CannotStudy, WorkerLost
 from headscope.study.reader import Answer, Job, Run
 from headscope.units import Item, Units, in_turn
 
 BEGIN = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from headscope.engines.worker import main; main()"
+    "import importlib, json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "importlib.import_module(sys.argv[2]).main()"
 )
+PIPE = 2**20  # bytes that are on their way at once, where a system allows it
 MANY = 8  # workers, from which on each is given whole stretches
 
 
@@ -49,38 +50,69 @@ class Processes:
         data = packed_job(job)
 
         def start(seat: int) -> Process:
-            return Process(data, self.devices[seat % len(self.devices)], job.threads)
+            device = self.devices[seat % len(self.devices)]
+            return Process("headscope.engines.worker", (data, device), job.threads)
 
-        yield from Pool(self.workers, start).in_order(runs, stopped)
+        yield from Pool(self.workers, start, first_of).in_order(runs, stopped)
+
+
+def first_of(run: Run) -> str:
+    """What stands first in a run."""
+    unit = next((unit for chunk in run.chunks for unit in chunk.units), None)
+    return "the end of the corpus" if unit is None else place_of(unit)
+
+
+def can_start() -> bool:
+    """Whether this is a Python that another can be started like."""
+    return "python" in Path(sys.executable or "").name.lower()
+
+
+def widen(pipe: IO[bytes]) -> None:
+    """Let more be on its way: who reads in small pieces waits for each, and lets others wait."""
+    if sys.platform == "linux":
+        from fcntl import F_SETPIPE_SZ, fcntl
+
+        with contextlib.suppress(OSError):  # a system has a limit for all of one user's
+            fcntl(pipe, F_SETPIPE_SZ, PIPE)
 
 
 class Process:
-    """A worker, and the pipes to it."""
+    """A program of ours, by its module and what it is told first, and the pipes to it."""
 
-    def __init__(self, data: bytes, device: str, threads: int):
-        if "python" not in Path(sys.executable or "").name.lower():
-            raise CannotStudy("Workers need a Python that can be started; use the engine 'local'.")
+    def __init__(self, program: str, told: Any, threads: int):
+        if not can_start():
+            raise CannotStudy(
+                "Other processes need a Python that can be started; read in this one (the engine "
+                "'local', no readers)."
+            )
         counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
         self.process = subprocess.Popen(
-            [sys.executable, "-c", BEGIN, json.dumps(sys.path)],
+            [sys.executable, "-c", BEGIN, json.dumps(sys.path), program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | counts,
+            bufsize=PIPE,
             start_new_session=True,  # Ctrl-C is for the process that adds up
         )
+        widen(cast(IO[bytes], self.process.stdout))
+        self.told, self._begun = told, False
+
+    def begin(self) -> None:
+        """Tell it what it is for."""
         try:
-            self._say((data, device))
+            self._say(self.told)
             self._answer()
         except BaseException:
             self.end()
             raise
 
-    def ask(self, run: Run) -> Answer:
-        """Have a run read."""
-        self._say(run)
-        answer = self._answer()
-        assert answer is not None
-        return answer
+    def ask(self, asked: Any) -> Any:
+        """Have something read."""
+        if not self._begun:
+            self.begin()
+            self._begun = True
+        self._say(asked)
+        return self._answer()
 
     def end(self) -> None:
         """Kill the process, and wait until it is gone."""
@@ -98,14 +130,14 @@ class Process:
         except (OSError, ValueError) as error:
             raise self._lost() from error
 
-    def _answer(self) -> Answer | None:
+    def _answer(self) -> Any:
         try:
             said, error = pickle.load(cast(IO[bytes], self.process.stdout))
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as lost:
             raise self._lost() from lost
         if error is not None:
             raise error
-        return cast(Answer | None, said)
+        return said
 
     def _lost(self) -> WorkerLost:
         self.process.kill()

@@ -43,10 +43,15 @@ def permutations(unit: Unit, seed: int) -> list[NDArray[np.int64]]:
 
 def types_of(unit: Unit, seed: int) -> NDArray[np.int64]:
     """Numbers (kinds, tokens) that are equal where types are: of `KINDS`, then of each draw."""
-    tokens = unit.tokens
-    # A special token is a word of its own, which the numbers of words leave out.
-    own = np.stack([tokens.ids, np.where(tokens.special, -1 - tokens.ids, tokens.word_types)])
-    return np.concatenate([own, *(own[:, order] for order in permutations(unit, seed))])
+
+    def made() -> NDArray[np.int32]:
+        tokens = unit.tokens
+        # A special token is a word of its own, which the numbers of words leave out.
+        own = np.stack([tokens.ids, np.where(tokens.special, -1 - tokens.ids, tokens.word_types)])
+        orders = permutations(unit, seed)
+        return np.concatenate([own, *(own[:, order] for order in orders)], dtype=np.int32)
+
+    return unit.remember(("types", seed), made).astype(np.int64)
 
 
 def update(observed: ObservedPairs) -> dict[str, Array]:

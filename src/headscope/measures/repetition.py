@@ -39,8 +39,20 @@ def couples(units: Sequence[Unit], seed: int) -> NDArray[np.int64]:
     """Places (units, 4, COUPLES): both ends of a repeated pair, both ends of another; -1 for none.
 
     Each is drawn evenly from all ordered pairs of its kind: one end by how many others it has, and
-    then one of these. All units are looked at together, one behind the other.
+    then one of these. All units that do not remember theirs are looked at together.
     """
+    key, found = ("couples", seed), np.empty((len(units), 4, COUPLES), np.int64)
+    unknown = [unit for unit in units if key not in unit.known]
+    if unknown:
+        for unit, own in zip(unknown, _drawn(unknown, seed), strict=True):
+            unit.known[key] = own.astype(np.min_scalar_type(-len(unit)))
+    for row, unit in zip(found, units, strict=True):
+        row[:] = unit.known[key]
+    return found
+
+
+def _drawn(units: Sequence[Unit], seed: int) -> NDArray[np.int64]:
+    """The couples of some units, one behind the other."""
     order = [_by_word(unit.marks.words) for unit in units]
     sizes = np.array([len(own) for own in order])
     begin = sizes.cumsum() - sizes  # of each unit

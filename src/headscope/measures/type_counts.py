@@ -21,7 +21,6 @@ from headscope.measures.base import ObservedPairs
 from headscope.units import Unit
 
 JOINED = 2**13
-REMEMBERED = 512  # units, which is two chunks of them
 
 
 @dataclass(slots=True, eq=False)
@@ -53,9 +52,12 @@ def _joined_place(word: str) -> int:
     return int.from_bytes(blake2b(word.encode(), digest_size=4).digest()) % JOINED
 
 
-@lru_cache(maxsize=REMEMBERED)
 def word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[int, str]]:
     """Where each token's word is counted, and the names of the joined words."""
+    return unit.remember(("word places", vocabulary), lambda: _word_places(unit, vocabulary))
+
+
+def _word_places(unit: Unit, vocabulary: int) -> tuple[NDArray[np.int64], dict[int, str]]:
     tokens = unit.tokens
     pieces = np.bincount(tokens.words + 1)  # of each word, behind those of none
     single = (pieces[tokens.words + 1] == 1) | (tokens.words < 0)

@@ -54,6 +54,7 @@ class Engine(Protocol):
 
     stretches: bool  # whether a worker is given a whole stretch at a time
     threads: int  # of torch, for each worker
+    devices: tuple[str, ...]  # that workers are on, where an engine is told
 
     def through(self, read: Callable[[Item], Units], items: Iterator[Item]) -> Iterator[Units]:
         """Where documents become units, in their order; while runs are being read."""
@@ -63,6 +64,20 @@ class Engine(Protocol):
         self, job: Job, runs: Iterator[Run], stopped: Callable[[], bool]
     ) -> Generator[tuple[Run, Answer], None, None]:
         """What some runs have shown, in their order; ends early where it is stopped."""
+        ...
+
+
+class Readers(Protocol):
+    """Processes without a model, where documents become units that are prepared for one."""
+
+    def through(
+        self,
+        read: Callable[[Item], Units],
+        items: Iterator[Item],
+        seed: int,
+        vocabulary: int,
+    ) -> Iterator[Units]:
+        """Units of documents, in their order; those read elsewhere are prepared (`prepare`)."""
         ...
 
 

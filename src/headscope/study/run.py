@@ -46,11 +46,13 @@ from headscope.study.reader import (
     Engine,
     Job,
     Reader,
+    Readers,
     Run,
     add,
     read_chunk,
     so_many_threads,
     totals_of,
+    vocabulary_of,
 )
 from headscope.study.sums import STRETCH, Chunked, on_host
 from headscope.study.writer import StudyFolder
@@ -59,6 +61,7 @@ from headscope.units import (
     Chunk,
     Padding,
     Position,
+    Through,
     ahead,
     batches,
     chunks,
@@ -105,19 +108,20 @@ def study(
     progress: Progress | None = None,
     engine: Engine | None = None,
     threads: int | None = None,
+    readers: Readers | None = None,
 ) -> Study:
     """Study a corpus and write the result to a folder, going on where an earlier run stopped.
 
     With `strict` the first document that cannot be read stops the study. With `force` another study
     that is in the folder is replaced; nothing but a study ever is. Chunks are read by the workers
-    of an `engine`, or in this process, with so many `threads` of torch.
+    of an `engine`, or in this process, with so many `threads` of torch. Documents become units
+    where the engine has it done, or in the processes of `readers`.
     """
     corpus = source if isinstance(source, Corpus) else Corpus(source)
     parameters = parameters or Parameters()
     folder = StudyFolder(out)
-    run = partial(
-        _Run, scope, corpus, folder, parameters, strict, progress or Quiet(), engine, threads
-    )
+    told = progress or Quiet()
+    run = partial(_Run, scope, corpus, folder, parameters, strict, told, engine, threads, readers)
     try:
         return _made(run(), folder)
     except OtherStudy:
@@ -152,8 +156,10 @@ class _Run:
         progress: Progress,
         engine: Engine | None,
         threads: int | None,
+        readers: Readers | None,
     ):
-        self.scope, self.corpus, self.folder, self.engine = scope, corpus, folder, engine
+        self.scope, self.corpus, self.folder = scope, corpus, folder
+        self.engine, self.readers = engine, readers
         self.parameters, self.strict, self.progress = parameters, strict, progress
         self.window = parameters.window or scope.shape.window
         if scope.shape.window and self.window and self.window > scope.shape.window:
@@ -306,8 +312,15 @@ class _Run:
             language=self.parameters.language,
             chunk_tokens=CHUNK_BATCHES * self.batch_tokens,
             start=Position(self.counts.items, self.counts.windows),
-            through=in_turn if self.engine is None else self.engine.through,
+            through=self._through(),
         )
+
+    def _through(self) -> Through:
+        """Where documents become units."""
+        if self.readers is None:
+            return in_turn if self.engine is None else self.engine.through
+        vocabulary = vocabulary_of(self.scope.tokenizer)
+        return partial(self.readers.through, seed=self.parameters.seed, vocabulary=vocabulary)
 
     def _observe(self, chunk: Chunk, reader: Reader, behind: Behind, stop: Interruption) -> bool:
         """Observe every unit of a chunk, unless stopped; the sums are saved from time to time."""

@@ -1,0 +1,16 @@
+"""What a study asks of units that depends on their texts alone, made before a model reads them."""
+
+from collections.abc import Sequence
+
+from headscope.measures import anchor, repetition
+from headscope.measures.type_counts import word_places
+from headscope.units import Unit
+
+
+def prepare(units: Sequence[Unit], seed: int, vocabulary: int) -> None:
+    """Have units remember their chance levels and where their words are counted."""
+    for unit in units:
+        anchor.types_of(unit, seed)
+        word_places(unit, vocabulary)
+    if units:
+        repetition.couples(units, seed)
