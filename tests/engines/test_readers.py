@@ -16,12 +16,14 @@ from headscope.corpus import Corpus
 from headscope.engines import readers as own
 from headscope.engines.readers import Readers, readers_of
 from headscope.errors import CannotStudy
+from headscope.study.prepare import prepare
 from headscope.units import Units, _read
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are of POSIX")
 
 VOCABULARY = 10_000
-REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY)}
+PREPARE = partial(prepare, seed=0, vocabulary=VOCABULARY, causal=False)
+REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY), ("focus", False)}
 TEXTS = [*DOCUMENTS[:12], "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS[:16]]
 CORPUS = Corpus(TEXTS)
 QUICK = OPTIONS | {"nulls": ()}
@@ -62,7 +64,7 @@ def test_units_come_in_order_and_prepared_and_few_are_in_hand(tiny):
             yield item
 
     readers = Readers(2)
-    for units in readers.through(read, items(), 0, VOCABULARY):
+    for units in readers.through(read, items(), PREPARE):
         found.append(units)
         assert taken[0] <= len(found) + 3 * (2 * 2 + 1)  # no more than is in hand
     assert told(found) == told(here)
@@ -74,7 +76,7 @@ def test_units_come_in_order_and_prepared_and_few_are_in_hand(tiny):
 
 def test_readers_that_are_ended_while_they_read_are_gone_at_once(tiny):
     readers = Readers(2)
-    units = readers.through(reading(tiny.tokenizer), enumerate(CORPUS), 0, VOCABULARY)
+    units = readers.through(reading(tiny.tokenizer), enumerate(CORPUS), PREPARE)
     next(units)
     there = workers_of(os.getpid())
     readers.end()
@@ -94,7 +96,7 @@ def test_a_tokenizer_that_cannot_be_sent_is_used_here(tiny, monkeypatch, why):
         monkeypatch.setitem(sys.modules, "only_here", module)
         tokenizer.__class__ = module.Mine
     read = reading(tokenizer)
-    found = list(Readers(1).through(read, enumerate(CORPUS), 0, VOCABULARY))
+    found = list(Readers(1).through(read, enumerate(CORPUS), PREPARE))
     assert told(found) == told(list(map(read, enumerate(CORPUS))))
 
 
@@ -173,7 +175,7 @@ def test_documents_that_end_every_reader_are_named(tiny, monkeypatch):
     monkeypatch.setattr("headscope.engines.pool.ATTEMPTS", 2)
     readers = Readers(1)
     with pytest.raises(CannotStudy, match=r"2 readers .*list, line 1 .*by SIGKILL.*fewer readers"):
-        list(readers.through(reading(tiny.tokenizer), enumerate(CORPUS), 0, VOCABULARY))
+        list(readers.through(reading(tiny.tokenizer), enumerate(CORPUS), PREPARE))
 
 
 @pytest.mark.parametrize(

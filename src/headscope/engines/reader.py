@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from headscope.documents import Document
 from headscope.engines.serving import serve
-from headscope.study.prepare import prepare
 from headscope.units import Item, Units
 
 Read = Callable[[Item], Units]
@@ -33,11 +32,11 @@ def read_block(read: Read, block: Sequence[Item]) -> list[Units]:
 
 
 def _reads(said: bytes) -> Callable[[Sequence[Item]], list[Units]]:
-    read, seed, vocabulary = pickle.loads(said)
+    read, prepare = pickle.loads(said)
 
     def answer(block: Sequence[Item]) -> list[Units]:
         found = read_block(read, block)
-        prepare([unit for units, _ in found for unit in units], seed, vocabulary)
+        prepare([unit for units, _ in found for unit in units])
         return found
 
     return answer

@@ -14,6 +14,7 @@ from headscope.engines.pool import Pool, place_of
 from headscope.engines.processes import Process, can_start
 from headscope.engines.reader import Read, blocks
 from headscope.errors import CannotStudy, WorkerLost
+from headscope.study.reader import Prepare
 from headscope.units import Item, Units, in_turn
 
 PROGRAM = "headscope.engines.reader"
@@ -30,12 +31,10 @@ class Readers:
         self._begun: list[_Reader | None] = [_Reader(PROGRAM, b"", 1) for _ in range(number)]
         self._pool: Pool[list[Item]] | None = None
 
-    def through(
-        self, read: Read, items: Iterator[Item], seed: int, vocabulary: int
-    ) -> Iterator[Units]:
+    def through(self, read: Read, items: Iterator[Item], prepare: Prepare) -> Iterator[Units]:
         """Units of documents, in order; read here where a tokenizer cannot be sent."""
         try:
-            told = pickle.dumps((read, seed, vocabulary), 5)
+            told = pickle.dumps((read, prepare), 5)
         except (pickle.PicklingError, AttributeError, TypeError):
             self.end()
             yield from in_turn(read, items)

@@ -24,6 +24,7 @@ from headscope.measures.base import (
     ratio,
 )
 from headscope.text import TokenClass, Tokens
+from headscope.units import Unit
 
 TARGETS = (
     *(kind.label for kind in TokenClass),
@@ -41,16 +42,13 @@ def update(observed: ObservedAttention) -> dict[str, Array]:
     mass = observed.sums("mass").sum(axis=3)  # (texts, layers, heads, classes)
     near = [observed.sums(name).sum(-1) for name in ("previous", "own", "next")]
     by_class = observed.sums("own_sentence")  # (texts, layers, heads, classes)
-    units, like = observed.units, 0.0 * mass[..., 0]
-    # A special token is in no sentence: its row counts for nothing here.
-    inside = np.stack([_in_sentences(unit.tokens) for unit in units])[:, None, None]
-    classes = [mass[..., kind] for kind in range(mass.shape[-1])]
-    targets = [*classes, *near, (by_class * beside(inside, mass)).sum(-1)]
+    like, classes = 0.0 * mass[..., 0], mass.shape[-1]
+    known = np.stack([of_text(unit, causal=observed.causal) for unit in observed.units])
+    inside = known[:, None, None, :classes]
+    own = (by_class * beside(inside, mass)).sum(-1)
+    targets = [*(mass[..., kind] for kind in range(classes)), *near, own]
     spread, most = _columns(observed)
-    lengths = np.array([len(unit) for unit in units], np.float64)
-    even = [lengths, *zip(*(_even(len(unit), observed.causal) for unit in units), strict=True)]
-    masses = np.stack([focus_chance(unit.tokens, causal=observed.causal) for unit in units], 1)
-    by_text = beside(np.concatenate([even, masses])[..., None, None], mass)  # (…, texts, 1, 1)
+    by_text = beside(known[:, classes:].T[..., None, None], mass)  # (…, texts, 1, 1)
     sums = {
         "texts": like + 1,
         "rows": like + by_text[0],
@@ -62,7 +60,7 @@ def update(observed: ObservedAttention) -> dict[str, Array]:
         "attended_columns_chance": like + by_text[3],
         "sink": real(most > SINK * by_text[0]),
     }
-    for name, value, level in zip(NAMES, targets, by_text[len(even) :], strict=True):
+    for name, value, level in zip(NAMES, targets, by_text[4:], strict=True):
         sums[name] = value
         sums[f"{name}_chance"] = like + level
     return all_on_grid(sums)
@@ -90,6 +88,20 @@ def _both(found: dict[str, Quantity]) -> Values:
     assert separator is not None
     assert end is not None
     return separator + end
+
+
+def of_text(unit: Unit, *, causal: bool) -> Values:
+    """What is known without the model: by class whether its rows are in a sentence; then rows,
+    entropy, confidence and attended columns of even rows, and their mass on every target.
+    """
+
+    def made() -> Values:
+        tokens, size = unit.tokens, len(unit)
+        even = (size, *_even(size, causal), *focus_chance(tokens, causal=causal))
+        # A special token is in no sentence: its row counts for nothing there.
+        return np.concatenate([_in_sentences(tokens), even])
+
+    return unit.remember(("focus", causal), made)
 
 
 def _in_sentences(tokens: Tokens) -> Values:

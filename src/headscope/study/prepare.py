@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from headscope.measures import anchor, repetition
+from headscope.measures import anchor, focus, repetition
 from headscope.measures.type_counts import word_places
 from headscope.units import Unit
 
 
-def prepare(units: Sequence[Unit], seed: int, vocabulary: int) -> None:
+def prepare(units: Sequence[Unit], *, seed: int, vocabulary: int, causal: bool) -> None:
     """Have units remember their chance levels and where their words are counted."""
     for unit in units:
         anchor.types_of(unit, seed)
+        focus.of_text(unit, causal=causal)
         word_places(unit, vocabulary)
     if units:
         repetition.couples(units, seed)

@@ -47,6 +47,7 @@ class Job:
 
 
 Answer = tuple[Packed, Packed]  # of `checkpoint.packed`
+Prepare = Callable[[Sequence[Unit]], None]  # has units remember what a study will ask of them
 
 
 class Engine(Protocol):
@@ -74,10 +75,9 @@ class Readers(Protocol):
         self,
         read: Callable[[Item], Units],
         items: Iterator[Item],
-        seed: int,
-        vocabulary: int,
+        prepare: Prepare,
     ) -> Iterator[Units]:
-        """Units of documents, in their order; those read elsewhere are prepared (`prepare`)."""
+        """Units of documents, in their order; those read elsewhere are prepared."""
         ...
 
 

@@ -41,6 +41,7 @@ from headscope.study.manifest import (
 from headscope.study.nulls import keep_for_nulls, units_of
 from headscope.study.observe import Observer
 from headscope.study.parameters import Parameters
+from headscope.study.prepare import prepare
 from headscope.study.progress import Progress, Quiet
 from headscope.study.reader import (
     Engine,
@@ -319,8 +320,13 @@ class _Run:
         """Where documents become units."""
         if self.readers is None:
             return in_turn if self.engine is None else self.engine.through
-        vocabulary = vocabulary_of(self.scope.tokenizer)
-        return partial(self.readers.through, seed=self.parameters.seed, vocabulary=vocabulary)
+        ready = partial(
+            prepare,
+            seed=self.parameters.seed,
+            vocabulary=vocabulary_of(self.scope.tokenizer),
+            causal=self.scope.shape.causal,
+        )
+        return partial(self.readers.through, prepare=ready)
 
     def _observe(self, chunk: Chunk, reader: Reader, behind: Behind, stop: Interruption) -> bool:
         """Observe every unit of a chunk, unless stopped; the sums are saved from time to time."""
