@@ -1,26 +1,26 @@
 """Imported before headscope, lets it run on a machine that has a GPU but not all packages.
 
 Without numba, what little is not a kernel runs uncompiled; without sentencex, sentences end at
-every full stop. Neither makes a difference to what the kernels do.
+every full stop. Neither makes a difference to what the kernels do. What stands in for a package is
+a file in a folder on the path, so that processes that are started have it too.
 """
 
-import re
 import sys
 import tempfile
-import types
 from importlib.util import find_spec
 from pathlib import Path
 
-if not find_spec("numba"):
-    nothing = types.SimpleNamespace(CACHE_DIR="")
-    sys.modules["numba"] = types.SimpleNamespace(
-        njit=lambda **_: lambda function: function, config=nothing
-    )
-if not find_spec("sentencex"):
-    sys.modules["sentencex"] = types.SimpleNamespace(
-        segment=lambda _, text: re.findall(r"[^.!?]+[.!?]*\s*", text)
-    )
-if not find_spec("platformdirs"):
-    sys.modules["platformdirs"] = types.SimpleNamespace(
-        user_cache_path=lambda name: Path(tempfile.gettempdir()) / name
-    )
+INSTEAD = {
+    "numba": "class config:\n    CACHE_DIR = ''\n\ndef njit(**_):\n    return lambda function: function\n",
+    "sentencex": "import re\n\ndef segment(_, text):\n"
+    "    return re.findall(r'[^.!?]+[.!?]*\\s*', text)\n",
+    "platformdirs": "import tempfile\nfrom pathlib import Path\n\ndef user_cache_path(name):\n"
+    "    return Path(tempfile.gettempdir()) / name\n",
+}
+
+missing = {name: code for name, code in INSTEAD.items() if not find_spec(name)}
+if missing:
+    folder = Path(tempfile.mkdtemp(prefix="headscope-bare-"))
+    for name, code in missing.items():
+        (folder / f"{name}.py").write_text(code)
+    sys.path.append(str(folder))

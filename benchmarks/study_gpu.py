@@ -11,6 +11,7 @@ import argparse
 import statistics
 import sys
 import time
+from functools import partial
 
 import bare_machine  # noqa: F401
 import numpy as np
@@ -21,6 +22,8 @@ from windows import in_groups, studied, windows_of
 import headscope as hs
 from headscope.capture import capture
 from headscope.compute.arrays import to_host
+from headscope.corpus import Corpus
+from headscope.engines.readers import readers_of
 from headscope.measures import anchor, focus, repetition
 from headscope.measures.type_counts import word_places
 from headscope.pairs import TokenBatch, quantile
@@ -29,7 +32,12 @@ from headscope.pairs.cuda.tokens import TokenTensors
 from headscope.specimen import FOLDER
 from headscope.study.modes import SimilarityKind
 from headscope.study.observe import Observer
-from headscope.study.sums import Totals
+from headscope.study.parameters import Parameters
+from headscope.study.prepare import prepare
+from headscope.study.reader import Job, Reader, totals_of
+from headscope.study.run import CHUNK_BATCHES
+from headscope.study.sums import Chunked, Totals
+from headscope.units import Padding, ahead, chunks, in_turn
 
 KINDS = [SimilarityKind("raw", "kept"), SimilarityKind("raw", "left_out")]
 
@@ -150,6 +158,47 @@ def main():
     print(f"memory of the device beyond the forward pass: {beyond:.2f} GiB", flush=True)
     where_the_time_goes(observers[2], units, together)
     on_the_host(scope, units[:together])
+    each = given.batches * given.texts * given.tokens / one
+    print(f"plain forward: {each:,.0f} tokens/s; a study from text (once the first chunk is read):")
+    for readings in (("raw",), ("raw", "cosine")):
+        for readers in (0, 6, None):
+            rate, number = from_text(scope, readings, readers, given.tokens, given.texts)
+            print(
+                f"{' and '.join(readings)}, {number} readers: {rate:,.0f} tokens/s, "
+                f"{each / rate:.2f} x the plain forward",
+                flush=True,
+            )
+
+
+def from_text(scope, readings, readers, tokens, texts, chunks_read=8):
+    """Tokens a second of a study of documents, as a run of it reads them; and its readers."""
+    parameters = Parameters(readings=readings, window=tokens, batch_tokens=texts * tokens)
+    sample = hs.sample_text().replace("\n", " ")
+    enough = 5 * tokens * texts * CHUNK_BATCHES * chunks_read // len(sample)  # characters a token
+    lines = (f"{n} {sample * 3}" for n in range(enough // 3))
+    job = Job(scope.loaded, frozenset(), parameters, Padding(0, tokens), texts * tokens, 4)
+    reader, totals, seen = Reader(job), totals_of(parameters), []
+    with readers_of(readers, ["cuda"]) as found, reader.observer.behind() as behind:
+        through = in_turn
+        if found is not None:
+            about = {"vocabulary": reader.vocabulary, "causal": scope.shape.causal}
+            through = partial(found.through, prepare=partial(prepare, seed=0, **about))
+        size = CHUNK_BATCHES * texts * tokens
+        made = chunks(
+            Corpus(lines), scope.tokenizer, window=tokens, chunk_tokens=size, through=through
+        )
+        for chunk in ahead(made):
+            to = Chunked(len(chunk.units))
+            for _ in reader.steps(chunk.units, to, behind):
+                pass
+            behind(totals.close, chunk.units, to, reader.vocabulary)
+            behind.wait()
+            torch.cuda.synchronize()
+            seen.append((time.perf_counter(), chunk.tokens))
+            if len(seen) > chunks_read:
+                break
+    taken = seen[-1][0] - seen[0][0]
+    return sum(tokens for _, tokens in seen[1:]) / taken, 0 if found is None else found.number
 
 
 def where_the_time_goes(observer, units, together):

@@ -79,6 +79,12 @@ class Unit:
         key.update((self.part << 32 | self.window).to_bytes(8, "little"))
         return np.random.Generator(np.random.Philox(key=int.from_bytes(key.digest(), "little")))
 
+    def priority(self, seed: int, purpose: str) -> int:
+        """A random number of this unit, by which a few are chosen: those with the smallest."""
+        return self.remember(
+            ("priority", seed, purpose), lambda: int(self.random(seed, purpose).integers(2**62))
+        )
+
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key: of this unit alone."""
         if key not in self.known:

@@ -16,6 +16,7 @@ from headscope.measures.base import ObservedPairs
 from headscope.pairs import Nearest, PairStatistics
 from headscope.study.labels import REPETITIONS, Label, anchor_label
 from headscope.study.observe import Observer
+from headscope.study.prepare import EXAMPLE
 from headscope.text import Tokens
 from headscope.units import Unit, read_units
 
@@ -36,7 +37,7 @@ def keep(
     for unit in units:
         if not SHORTEST <= len(unit) <= LONGEST or len(unit.text) > CHARACTERS:
             continue
-        priority = int(unit.random(seed, "example").integers(2**62))
+        priority = unit.priority(seed, EXAMPLE)
         if len(found) < most or priority < found[-1]["priority"]:
             found.append(
                 {

@@ -16,6 +16,7 @@ from headscope.corpus import Document
 from headscope.models import load_model
 from headscope.observed import ObservedModel
 from headscope.study.modes import Mode
+from headscope.study.prepare import NULL
 from headscope.units import Unit, read_units
 
 Kept = list[dict[str, Any]]
@@ -25,7 +26,7 @@ def keep_for_nulls(kept: Kept, units: Sequence[Unit], seed: int, tokens: int) ->
     """The windows with the smallest priorities, as many as have so many tokens; at least one."""
     found = list(kept)
     for unit in units:
-        priority = int(unit.random(seed, "null").integers(2**62))
+        priority = unit.priority(seed, NULL)
         said = {"priority": priority, "tokens": len(unit), "text": unit.text}
         where = {"source": unit.source, "line": unit.line, "window": unit.window, "part": unit.part}
         found.append(said | where | {"identity": unit.identity.hex()})

@@ -46,6 +46,7 @@ class Job:
     threads: int  # of torch
 
 
+CHUNK_BATCHES = 8  # full batches in a chunk, so that its classes of lengths fill theirs
 Answer = tuple[Packed, Packed]  # of `checkpoint.packed`
 Prepare = Callable[[Sequence[Unit]], None]  # has units remember what a study will ask of them
 

@@ -44,6 +44,7 @@ from headscope.study.parameters import Parameters
 from headscope.study.prepare import prepare
 from headscope.study.progress import Progress, Quiet
 from headscope.study.reader import (
+    CHUNK_BATCHES,
     Engine,
     Job,
     Reader,
@@ -75,7 +76,6 @@ INSTEAD = {
     "python": "Name another folder, or replace that study with force=True.",
     "command": "Name another folder with --out, or replace that study with --force.",
 }
-CHUNK_BATCHES = 8  # full batches in a chunk, so that its classes of lengths fill theirs
 
 
 @dataclass(slots=True)
