@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 INSTEAD = {
-    "numba": "class config:\n    CACHE_DIR = ''\n\ndef njit(**_):\n    return lambda function: function\n",
+    "numba": "class config:\n    CACHE_DIR = ''\n\n"
+    "def njit(**_):\n    return lambda function: function\n",
     "sentencex": "import re\n\ndef segment(_, text):\n"
     "    return re.findall(r'[^.!?]+[.!?]*\\s*', text)\n",
     "platformdirs": "import tempfile\nfrom pathlib import Path\n\ndef user_cache_path(name):\n"

@@ -223,7 +223,7 @@ def main():
     texts = ([40], [66, 3]) if small else ([600], [1, 300, 65, 512])
     rules = ([quantile(0.01), quantile(0.05)], [quantile(0.01), peak(0.3), sigma(2.0)])
     for dtype, own, each in itertools.product(floats, texts, rules):
-        for reading in ("raw", "centred") if dtype == torch.float32 else ("raw",):
+        for reading in ("raw", "cosine", "centred"):
             case(
                 f"together, {dtype}, {own} tokens, {len(each)} rules, {reading}",
                 lambda t=dtype, n=own, e=each, r=reading: together(device, t, n, e, r),

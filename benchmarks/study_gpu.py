@@ -34,8 +34,7 @@ from headscope.study.modes import SimilarityKind
 from headscope.study.observe import Observer
 from headscope.study.parameters import Parameters
 from headscope.study.prepare import prepare
-from headscope.study.reader import Job, Reader, totals_of
-from headscope.study.run import CHUNK_BATCHES
+from headscope.study.reader import CHUNK_BATCHES, Job, Reader, totals_of
 from headscope.study.sums import Chunked, Totals
 from headscope.units import Padding, ahead, chunks, in_turn
 
@@ -192,12 +191,12 @@ def from_text(scope, readings, readers, tokens, texts, chunks_read=8):
             for _ in reader.steps(chunk.units, to, behind):
                 pass
             behind(totals.close, chunk.units, to, reader.vocabulary)
-            behind.wait()
-            torch.cuda.synchronize()
             seen.append((time.perf_counter(), chunk.tokens))
             if len(seen) > chunks_read:
                 break
-    taken = seen[-1][0] - seen[0][0]
+        behind.wait()
+        torch.cuda.synchronize()
+    taken = time.perf_counter() - seen[0][0]
     return sum(tokens for _, tokens in seen[1:]) / taken, 0 if found is None else found.number
 
 

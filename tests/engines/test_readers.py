@@ -23,7 +23,14 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are of 
 
 VOCABULARY = 10_000
 PREPARE = partial(prepare, seed=0, vocabulary=VOCABULARY, causal=False)
-REMEMBERED = {("types", 0), ("couples", 0), ("word places", VOCABULARY), ("focus", False)}
+REMEMBERED = {
+    ("types", 0),
+    ("couples", 0),
+    ("word places", VOCABULARY),
+    ("focus", False),
+    ("priority", 0, "example"),
+    ("priority", 0, "null"),
+}
 TEXTS = [*DOCUMENTS[:12], "\x00\x01", *LINES[:4], "\u200b", " ", *DOCUMENTS[:16]]
 CORPUS = Corpus(TEXTS)
 QUICK = OPTIONS | {"nulls": ()}

@@ -72,6 +72,14 @@ def test_kernels_agree_for_other_readings(reading):
     assert_agree(*both(z, tokens, [quantile(0.02)], reading=reading))
 
 
+def test_the_cosine_of_a_vector_too_small_for_products_is_taken():
+    rng = np.random.default_rng(9)
+    z = torch.from_numpy(rng.normal(size=(1, 2, 40, 16))).float().to(DEVICE)
+    z[:, 0, 3] *= 2.0**-70
+    z[:, 1, 5] = 0
+    assert_agree(*both(z, [some_tokens(rng, 40)], [quantile(0.02)], reading="cosine"))
+
+
 @pytest.mark.parametrize("scale", [2.0**-66, 2.0**66])  # exact, so that ties stay ties
 def test_kernels_take_vectors_of_any_size(scale):
     rng = np.random.default_rng(2)
@@ -96,6 +104,7 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
         ("raw", (30, 18), 2.0**60),  # done again on the host
         ("raw", (110, 18), 1.0),  # with a list that does not hold all pairs
         ("centred", (30, 18), 1.0),
+        ("cosine", (70, 18), 1.0),
         ("raw", (20,), 1.0),
         ("more than a launch has room for", (20,), 1.0),
     ],

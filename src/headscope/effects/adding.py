@@ -23,7 +23,8 @@ from headscope.observed import ObservedModel
 from headscope.study.folder import Study, open_study
 from headscope.study.manifest import Addition, StudiedCorpus
 from headscope.study.progress import Progress, Quiet
-from headscope.study.run import CHUNK_BATCHES, study, weight_hash
+from headscope.study.reader import CHUNK_BATCHES
+from headscope.study.run import study, weight_hash
 from headscope.study.writer import StudyFolder
 from headscope.units import Padding, Unit, ahead, batches
 

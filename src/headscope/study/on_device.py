@@ -56,9 +56,9 @@ class OnDevice(Pass):
         if self._layers and self._layers[0][1].device != z.device:
             self._launch()
         self._layers.append((name, z))
-        # Raw vectors are read as they are, others in float32 and once for each setting.
-        raw, rows = by.readings == ("raw",), len(z) * len(by.settings)
-        bytes_ = z.numel() * (z.element_size() if raw else 4 * len(by.settings))
+        # Centred vectors are in float32 and once for each setting, others are read as they are.
+        rows, apart = len(z) * len(by.settings), "centred" in by.readings
+        bytes_ = z.numel() * (4 * len(by.settings) if apart else z.element_size())
         number = len(self._layers) + 1
         if number * bytes_ > TOGETHER or number * rows * z.shape[1] > MOST_HEADS:
             self._launch()
@@ -215,10 +215,11 @@ class _Tokens:
         # Special tokens are in no couple; they only move the mean that is taken away.
         for special in settings if reading == "centred" else settings[:1]:
             vectors = z
-            if reading != "raw":
+            if reading == "centred":
                 own = self.kept[self.settings.index(special)] > 0
                 members = own.repeat(layers, 1)[:, None].expand(z.shape[:3])
                 vectors = read_vectors(z, reading, members).vectors
-            wins = wins_of_repeated(vectors, self.couples).unflatten(0, (layers, -1))
-            found.append(repetition.shares(wins.transpose(0, 1), self.couples))
+            wins = wins_of_repeated(vectors, self.couples, cosine=reading == "cosine")
+            by_layer = wins.unflatten(0, (layers, -1)).transpose(0, 1)
+            found.append(repetition.shares(by_layer, self.couples))
         return torch.cat(found * (len(settings) // len(found)))

@@ -121,14 +121,17 @@ class Pending:
 
     def _scaled(self, checks: npt.NDArray[Any]) -> "Pending":
         """The same again with the vectors of each head scaled by a power of two, (texts, H)."""
-        z = self.layer.z
+        z, top = self.layer.z, self.best.shape[1]
+        if self.layer.cosine:  # whose vectors then have a length of one
+            given = (z, self.batch, self.rules, self.reading, self.settings, top, self.names)
+            rows = torch.zeros(self.layer.text.rows, z.shape[1], dtype=torch.int32)
+            return replace(_start(*given, apart=True), exponent=rows)
         largest = torch.from_numpy(checks[0].reshape(self.layer.text.rows, -1))
         exponent = torch.frexp(largest).exponent  # the same for every setting
         # In two steps, for one factor alone can be too large for a float32.
         half = (-exponent[: len(z)] // 2).to(z.device)[..., None, None]
         rest = -exponent[: len(z)].to(z.device)[..., None, None] - half
         z = torch.ldexp(torch.ldexp(z.float(), half), rest)
-        top = self.best.shape[1]
         again = _start(z, self.batch, self.rules, "raw", self.settings, top, self.names)
         return replace(again, reading=self.reading, exponent=exponent)
 
@@ -182,14 +185,14 @@ def text_tensors(
     batch: TokenBatch,
     settings: tuple[Special, ...],
     z: Tensor,
-    reading: SimilarityReading,
+    apart: bool,
     layers: int,
 ) -> TextTensors:
     """What the kernels read of the tokens of a batch, made once for so many layers together."""
     longest = int(max(batch.lengths, default=0))
     if longest > LONGEST:
         raise NotPossible(f"the cuda backend takes texts of up to {LONGEST} tokens, not {longest}")
-    where, tile = str(z.device), tile_of(z, reading)
+    where, tile = str(z.device), tile_of(z, apart)
     tokens = batch.remember(("tokens", where), lambda: TokenTensors(batch, z.device))
     return batch.remember(
         ("texts", where, settings, tile, layers),
@@ -205,11 +208,16 @@ def _start(
     settings: tuple[Special, ...],
     top: int,
     layers: tuple[str | None, ...],
+    apart: bool = False,
 ) -> Pending:
-    text = text_tensors(batch, settings, z, reading, len(layers))
-    own, sizes = read(z, text, reading)
-    vectors, lengths = launches.measure(own, text)
-    sizes = sizes or VectorSizes(lengths, lengths * last_place(own) ** 0.5)
+    apart = apart or reading == "centred"
+    text = text_tensors(batch, settings, z, apart, len(layers))
+    own, sizes = read(z, text, reading, apart)
+    cosine = reading == "cosine" and not apart
+    vectors, lengths = launches.measure(own, text, cosine=cosine)
+    if sizes is None:
+        whole = torch.ones_like(lengths) if cosine else lengths
+        sizes = VectorSizes(lengths, whole * last_place(own) ** 0.5)
     sums = launches.add_up(vectors, exact=any(isinstance(rule, Peak | Sigma) for rule in rules))
     most = int(text.counts.max(initial=0))
 

@@ -112,6 +112,16 @@ def can_do(z: Tensor) -> bool:
     return z.shape[-1] <= LARGEST
 
 
+@triton.jit
+def _similar(first, second, COSINE: tl.constexpr):
+    """The similarities of pairs of vectors (pairs, D)."""
+    product = tl.sum(first * second, 1)
+    if COSINE:
+        lengths = tl.sqrt_rn(tl.sum(first * first, 1)) * tl.sqrt_rn(tl.sum(second * second, 1))
+        product = tl.where(lengths > 0, product / lengths, 0.0)
+    return product
+
+
 @triton.jit(do_not_specialize=["S", "H", "texts"])
 def count_wins(
     Z,
@@ -126,6 +136,7 @@ def count_wins(
     texts,  # B
     C: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
 ):
     """Count the couples of one head of which the repeated pair wins, ties half."""
     own, couple = tl.program_id(0), tl.arange(0, C)
@@ -133,23 +144,25 @@ def count_wins(
     ends = places + own // H % texts * 4 * C + couple
     first = vectors(Z, start, tl.load(ends), S, z_token, d, D).to(tl.float32)
     second = vectors(Z, start, tl.load(ends + C), S, z_token, d, D).to(tl.float32)
-    repeated = tl.sum(first * second, 1)
+    repeated = _similar(first, second, COSINE)
     first = vectors(Z, start, tl.load(ends + 2 * C), S, z_token, d, D).to(tl.float32)
     second = vectors(Z, start, tl.load(ends + 3 * C), S, z_token, d, D).to(tl.float32)
-    other = tl.sum(first * second, 1)
+    other = _similar(first, second, COSINE)
     won = tl.where(repeated > other, 1.0, tl.where(repeated == other, 0.5, 0.0))
     tl.store(wins + own, tl.sum(won).to(tl.float64))
 
 
-def wins_of_repeated(z: Tensor, places: Tensor) -> Tensor:
+def wins_of_repeated(z: Tensor, places: Tensor, *, cosine: bool = False) -> Tensor:
     """How many couples (texts, 4, couples) a repeated pair wins: (layers · texts, heads).
 
-    z: read vectors (layers · texts, heads, tokens, d), whose scalar products are C.
+    z: vectors (layers · texts, heads, tokens, d), whose scalar products are C, or whose cosines.
     """
     rows, H, S, d = z.shape
     z = z if z.stride(3) == 1 else z.contiguous()
     wins = torch.empty(rows, H, dtype=torch.float64, device=z.device)
     D = max(16, 1 << (d - 1).bit_length())
     sizes = (*z.stride()[:3], H, S, d, len(places))
-    count_wins[(rows * H,)](z, places, wins, *sizes, C=places.shape[2], D=D, num_warps=8)
+    count_wins[(rows * H,)](
+        z, places, wins, *sizes, C=places.shape[2], D=D, COSINE=cosine, num_warps=8
+    )
     return wins

@@ -28,10 +28,10 @@ def zeros(device: torch.device, *shapes: Sequence[int]) -> list[Tensor]:
     return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def measure(z: Tensor, text: TextTensors) -> tuple[Layer, Tensor]:
+def measure(z: Tensor, text: TextTensors, *, cosine: bool) -> tuple[Layer, Tensor]:
     """Look at the vectors of a layer once: where similarities lie, and lengths (BH, S)."""
     nothing = torch.empty(0, device=z.device)
-    layer = Layer(z, text.heads(z.shape[1]), text, nothing, nothing, nothing)
+    layer = Layer(z, text.heads(z.shape[1]), text, nothing, nothing, nothing, nothing, cosine)
     heads, D = layer.telling, layer.shape["D"]
     found = torch.empty(3, len(heads), device=z.device)
     lengths = torch.empty(len(heads), text.size, device=z.device)
@@ -42,15 +42,18 @@ def measure(z: Tensor, text: TextTensors) -> tuple[Layer, Tensor]:
         text.pairs,
         *found,
         lengths,
-        *layer.vectors,
+        *layer.vectors[:-1],
         T=max(16, 8192 // D),
         D=D,
+        COSINE=cosine,
         num_warps=8,
     )
+    inverse = torch.where(lengths > 0, 1 / lengths, 0.0) if cosine else nothing
     largest, shift, scale = (layer.for_all(own) for own in found)
     members = text.kept.repeat_interleave(z.shape[1], 0) > 0  # (BH, S)
     lengths = torch.where(members, layer.for_all(lengths), 0.0)
-    return replace(layer, largest=largest, shift=shift, scale=scale), lengths
+    seen = replace(layer, largest=largest, shift=shift, scale=scale, inverse=inverse)
+    return seen, lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def add_up(layer: Layer, *, exact: bool) -> Sums:
             text.special.shape[1],
             T=text.tile,
             D=layer.shape["D"],
+            COSINE=layer.cosine,
             num_warps=4,
         )
     heads = layer.telling  # of which related pairs are looked for

@@ -21,9 +21,9 @@ NONE = np.iinfo(np.int32).max  # a number behind all others
 SHARE_STEPS = 2.0**40  # the chance of one sentence is kept in whole numbers of one over this
 
 
-def tile_of(z: Tensor, reading: SimilarityReading) -> int:
+def tile_of(z: Tensor, apart: bool) -> int:
     """Tokens on a side of a tile: fewer where float32 vectors would not fit the shared memory."""
-    small = reading == "raw" and z.element_size() <= 2
+    small = not apart and z.element_size() <= 2
     return 64 if small or z.shape[-1] <= 128 else 32
 
 
@@ -155,6 +155,8 @@ class Layer:
     largest: Tensor  # (BH,) the largest |z|, NaN where something is not finite
     shift: Tensor  # (BH,) about the mean of C
     scale: Tensor  # (BH,) one over how far C is spread, at most
+    inverse: Tensor  # (heads with vectors, S) one over the lengths of vectors, for the cosine
+    cosine: bool  # of vectors as they are, whose lengths are taken off their products
 
     @property
     def number(self) -> int:
@@ -199,10 +201,10 @@ class Layer:
         return values.view(settings, -1).amax(0).repeat(settings)
 
     @property
-    def vectors(self) -> tuple[int, ...]:
-        """How kernels find vectors: how many texts have some, strides, then H, S and d."""
-        z = self.z
-        return (len(z), *z.stride()[:3], z.shape[1], self.text.size, z.shape[3])
+    def vectors(self) -> tuple[Any, ...]:
+        """How kernels find vectors: how many texts have some, strides, H, S, d, and lengths."""
+        z, inverse = self.z, self.inverse if self.cosine else self.shift
+        return (len(z), *z.stride()[:3], z.shape[1], self.text.size, z.shape[3], inverse)
 
     @property
     def shape(self) -> dict[str, Any]:
@@ -211,6 +213,7 @@ class Layer:
         few = dimensions * self.z.element_size() <= 256  # bytes of a vector: two tiles at a time
         return {
             "D": dimensions,
+            "COSINE": self.cosine,
             "PRECISION": "tf32x3" if self.z.dtype == torch.float32 else "ieee",
             "num_warps": 4,
             "num_stages": 2 if few else 1,
@@ -226,14 +229,15 @@ class Layer:
 
 
 def read(
-    z: Tensor, text: TextTensors, reading: SimilarityReading
+    z: Tensor, text: TextTensors, reading: SimilarityReading, apart: bool
 ) -> tuple[Tensor, VectorSizes | None]:
     """The vectors of some layers z (layers · B, H, S, d), read, and contiguous in the last axis.
 
-    Raw ones are the same for every setting, and there once; their sizes are found with the rest.
+    Unless each setting has vectors apart, they are there once and as they came; their sizes are
+    found with the rest.
     """
     z, settings = z[:, :, : text.size], text.shape[0]
-    if reading == "raw":
+    if not apart:
         return z if z.stride(3) == 1 else z.contiguous(), None
     members = (text.kept > 0)[:, None].expand(-1, z.shape[1], -1)  # (rows, H, S)
     real = (text.kept >= 0)[:, None, :, None]  # (rows, 1, S, 1)

@@ -13,7 +13,8 @@ from headscope.pairs.cuda.tiles import (
     level_begins,
     level_of,
     of_tokens,
-    products,
+    own_inverse,
+    similarities,
     vectors,
 )
 
@@ -34,8 +35,10 @@ def sample(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     COLUMNS: tl.constexpr,
     LEVELS: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -49,12 +52,13 @@ def sample(
     text = bh // H
     size = tl.load(lengths + text)
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     i = block * T + tl.arange(0, T)
     blocks = tl.num_programs(0)
     j = (tl.arange(0, COLUMNS) * blocks + block) * size // (COLUMNS * blocks)
     a = vectors(Z, start, i, S, z_token, d, D)
     b = vectors(Z, start, j, S, z_token, d, D)
-    c = products(a, b, PRECISION)  # (T, COLUMNS)
+    c = similarities(a, b, inverse, i, j, S, COSINE, PRECISION)  # (T, COLUMNS)
     pair = (of_tokens(kept, text, i, S) > 0)[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
     pair = pair & (i[:, None] != j[None, :])
     level = level_of(c, tl.load(shifts + bh), tl.load(scales + bh), LEVELS)
@@ -124,8 +128,10 @@ def collect(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     ONE: tl.constexpr,
     SHARED: tl.constexpr,  # whether pairs with a special token are marked, for other heads
     PRECISION: tl.constexpr,
@@ -138,6 +144,7 @@ def collect(
     bh = tl.load(heads + own)
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     i = first * T + tl.arange(0, T)
     a = vectors(Z, start, i, S, z_token, d, D)
     kept_i = of_tokens(kept, text, i, S) > 0
@@ -155,7 +162,7 @@ def collect(
     for second in range(first, blocks):
         j = second * T + tl.arange(0, T)
         b = vectors(Z, start, j, S, z_token, d, D)
-        c = products(a, b, PRECISION)  # (T, T)
+        c = similarities(a, b, inverse, i, j, S, COSINE, PRECISION)  # (T, T)
         if not ONE:
             reach_j = tl.load(limit + j * reach_token, mask=j < S, other=BIG)
             wanted = c >= tl.minimum(reach_i[:, None], reach_j[None, :])

@@ -13,8 +13,9 @@ from headscope.pairs.cuda.tiles import (
     level_of,
     listed_value,
     of_tokens,
-    products,
+    own_inverse,
     shown,
+    similarities,
     value_of,
     vectors,
 )
@@ -191,9 +192,11 @@ def count_reaching(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Count the pairs whose key reaches one of three trials, which parts the range into four.
@@ -204,6 +207,7 @@ def count_reaching(
     bh = tl.load(heads + own)
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     rank, least = tl.load(ranks + own), tl.program_id(0).to(tl.int64) * 0 - 2147483648
     step = least * 0 + 1073741824
     for before in range(number):
@@ -220,7 +224,7 @@ def count_reaching(
     for second in range(first, blocks):
         j = second * T + tl.arange(0, T)
         b = vectors(Z, start, j, S, z_token, d, D)
-        key = key_of(products(a, b, PRECISION))  # (T, T)
+        key = key_of(similarities(a, b, inverse, i, j, S, COSINE, PRECISION))  # (T, T)
         pair = kept_i[:, None] & (of_tokens(kept, text, j, S) > 0)[None, :]
         pair = pair & (i[:, None] < j[None, :])
         count_1 += tl.sum((pair & (key >= (least + step).to(tl.int32))).to(tl.int32), 1)
@@ -243,9 +247,11 @@ def _reaching(
     z_token,
     S,
     d,
+    inverse,
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """How many partners of each token of a block have a key that reaches its trial, (T,)."""
@@ -255,7 +261,7 @@ def _reaching(
     for second in range(blocks):
         j = second * T + tl.arange(0, T)
         b = vectors(Z, start, j, S, z_token, d, D)
-        key = key_of(products(a, b, PRECISION))  # (T, T)
+        key = key_of(similarities(a, b, inverse, i, j, S, COSINE, PRECISION))  # (T, T)
         partner = (of_tokens(kept, text, j, S) > 0)[None, :] & (i[:, None] != j[None, :])
         count += tl.sum((partner & (key >= trial[:, None])).to(tl.int32), 1)
     return count
@@ -275,9 +281,11 @@ def nearest_reach(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """The k-th largest similarity of every token, bit by bit: the largest key that k pairs reach.
@@ -287,15 +295,15 @@ def nearest_reach(
     first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     none = tl.full((T,), -2147483648, tl.int32)
     trial = tl.zeros((T,), tl.int32)  # the sign first: 0 is the smallest key that is not negative
-    count = _reaching(Z, start, kept, text, first, trial, z_token, S, d, blocks, T, D, PRECISION)
+    given = (z_token, S, d, inverse, blocks, T, D, COSINE, PRECISION)
+    count = _reaching(Z, start, kept, text, first, trial, *given)
     least = tl.where(count >= k, trial, none)
     for bit in range(31):
         trial = least + (1073741824 >> bit)
-        count = _reaching(
-            Z, start, kept, text, first, trial, z_token, S, d, blocks, T, D, PRECISION
-        )
+        count = _reaching(Z, start, kept, text, first, trial, *given)
         least = tl.where(count >= k, trial, least)
     value = tl.where(least == none, -BIG, value_of(least))
     i = first * T + tl.arange(0, T)

@@ -9,9 +9,11 @@ import triton.language as tl
 from headscope.pairs.cuda.tiles import (
     BIG,
     FAR,
+    SMALLEST,
     head_start,
     of_tokens,
-    products,
+    own_inverse,
+    similarities,
     vectors,
 )
 
@@ -22,7 +24,8 @@ def measure(
     heads,  # the heads of this launch
     kept,  # (B, S) int32
     pairs,  # (B,) float64, how many pairs there are
-    largest,  # (heads,) float32 out: the largest |z|; NaN where something is not finite
+    largest,  # (heads,) float32 out: the largest |z|; NaN where something is not finite, and
+    # 2**-60 where the cosine cannot be taken from a product, for a vector is too small
     shifts,  # (heads,) float32 out: about the mean of C
     scales,  # (heads,) float32 out: one over how far they are spread, at most
     lengths,  # (heads, S) float32 out: of all vectors
@@ -35,6 +38,7 @@ def measure(
     d,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
 ):
     """How large the vectors of a head are, and about where its similarities lie."""
     own = tl.program_id(0)
@@ -46,6 +50,7 @@ def measure(
     total = tl.zeros((T, D), tl.float32)
     square = tl.zeros((T, D), tl.float32)
     members = tl.zeros((T,), tl.int32)
+    small = tl.zeros((T,), tl.int32)
     for block in range(tl.cdiv(S, T)):
         i = block * T + tl.arange(0, T)
         part = tl.load(kept + text * S + i, mask=i < S, other=-1)
@@ -55,7 +60,13 @@ def measure(
         bad |= (size < BIG * 1.2).to(tl.int32) ^ 1  # 1 for NaN and infinity
         most = tl.maximum(most, size)
         squared = z * z
-        tl.store(lengths + own * S + i, tl.sqrt_rn(tl.sum(squared, 1)), mask=i < S)
+        long = tl.sqrt_rn(tl.sum(squared, 1))
+        tl.store(lengths + own * S + i, long, mask=i < S)
+        if COSINE:
+            entry = tl.max(size, 1)
+            small |= ((entry > 0) & (entry < SMALLEST)).to(tl.int32)
+            z = z * tl.where(long > 0, 1.0 / long, 0.0)[:, None]
+            squared = z * z
         total += tl.where((part > 0)[:, None], z, 0.0)
         square += tl.where((part > 0)[:, None], squared, 0.0)
         members += (part > 0).to(tl.int32)
@@ -73,13 +84,18 @@ def measure(
         i = block * T + tl.arange(0, T)
         part = tl.load(kept + text * S + i, mask=i < S, other=-1)
         z = vectors(Z, start, tl.where(part > 0, i, -1), S, z_token, d, D).to(tl.float32)
-        along = tl.sum(z * mean[None, :], 1) - length
+        along = tl.sum(z * mean[None, :], 1)
+        if COSINE:
+            long = tl.sqrt_rn(tl.sum(z * z, 1))
+            along = tl.where(long > 0, along / long, 0.0)
+        along -= length
         off += tl.where(part > 0, along * along, 0.0)
     rest = tl.maximum(squares / number - length, 1e-6 * squares / number)
     spread = tl.sqrt(2.0 * tl.sum(off) / number + rest * rest)
     fine = tl.max(tl.max(bad, 1)) == 0
     usual = fine & (tl.abs(shift) < BIG) & (spread < BIG)
-    tl.store(largest + own, tl.where(fine, tl.max(tl.max(most, 1)), float("nan")))
+    size = tl.where(tl.max(small) > 0, 8.67e-19, tl.max(tl.max(most, 1)))
+    tl.store(largest + own, tl.where(fine, size, float("nan")))
     tl.store(shifts + own, tl.where(usual, shift, 0.0))
     tl.store(scales + own, tl.where(usual, 1.0 / tl.maximum(spread, 1e-30), 1.0))
 
@@ -103,9 +119,11 @@ def add_up(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     SHARED: tl.constexpr,  # whether heads come again, and are given the same to begin with
     MINIMUM: tl.constexpr,  # whether a rule asks for it
     PRECISION: tl.constexpr,
@@ -118,6 +136,7 @@ def add_up(
     delta, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     shift = tl.load(shifts + bh)
     i = tl.arange(0, T)
     whole_from, whole_to = tl.load(whole + text * 2), tl.load(whole + text * 2 + 1)
@@ -131,7 +150,8 @@ def add_up(
     for first in range(begin, end):
         a = vectors(Z, start, first * T + i, S, z_token, d, D)
         b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
-        c = products(a, b, PRECISION)  # (T, T)
+        first_i, first_j = first * T + i, (first + delta) * T + i
+        c = similarities(a, b, inverse, first_i, first_j, S, COSINE, PRECISION)  # (T, T)
         if MINIMUM:
             lowest = tl.minimum(lowest, tl.min(c, 1))
         highest = tl.maximum(highest, tl.max(c, 1))
@@ -142,7 +162,8 @@ def add_up(
         if (first < begin) | (first >= end):
             a = vectors(Z, start, first * T + i, S, z_token, d, D)
             b = vectors(Z, start, (first + delta) * T + i, S, z_token, d, D)
-            c = products(a, b, PRECISION)  # (T, T)
+            first_i, first_j = first * T + i, (first + delta) * T + i
+            c = similarities(a, b, inverse, first_i, first_j, S, COSINE, PRECISION)  # (T, T)
             kept_i = of_tokens(kept, text, first * T + i, S) > 0
             kept_j = of_tokens(kept, text, (first + delta) * T + i, S) > 0
             later = delta * T + i[None, :] > i[:, None]
@@ -189,16 +210,19 @@ def add_special(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     blocks,
     M,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
 ):
     """Add the pairs of special tokens, one after the other, to sums over all other pairs."""
     bh = tl.load(heads + tl.program_id(0))
     other = bh + behind
     without, text = bh // H, other // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     shift = tl.load(shifts + bh)
     out = by_distance + other.to(tl.int64) * 2 * blocks * T
     lowest = tl.full((T,), BIG, tl.float32)
@@ -213,6 +237,9 @@ def add_special(
                 j = block * T + tl.arange(0, T)
                 b = vectors(Z, start, j, S, z_token, d, D).to(tl.float32)
                 c = tl.sum(b * own[None, :], 1)
+                if COSINE:
+                    other_inverse = tl.load(inverse + j, mask=j < S, other=0.0)
+                    c = c * (tl.load(inverse + place) * other_inverse)
                 there = of_tokens(kept, text, j, S) > 0
                 # Two special tokens are a pair once.
                 pair = there & ((of_tokens(kept, without, j, S) > 0) | (j > place))
@@ -251,9 +278,11 @@ def relate(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     blocks,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Sums of C - shift and its square over pairs that share a sentence, are near, or special.
@@ -263,6 +292,7 @@ def relate(
     first, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     shift = tl.load(shifts + bh)
     about = blocks_of + text * 3 * blocks
     i = first * T + tl.arange(0, T)
@@ -279,7 +309,7 @@ def relate(
         if (second <= first + 1) | (plain == 0) | (after == 0):
             j = second * T + tl.arange(0, T)
             b = vectors(Z, start, j, S, z_token, d, D)
-            x = products(a, b, PRECISION) - shift  # (T, T)
+            x = similarities(a, b, inverse, i, j, S, COSINE, PRECISION) - shift  # (T, T)
             kept_j = of_tokens(kept, text, j, S) > 0
             plain_j = of_tokens(ordinary, text, j, S) != 0
             near = sentence_i[:, None] == of_tokens(sentence, text, j, S)[None, :]
@@ -310,9 +340,11 @@ def repeat(
     H,
     S,
     d,
+    inverse,  # (heads with vectors, S) float32, one over their lengths; of use for the cosine
     R,
     T: tl.constexpr,
     D: tl.constexpr,
+    COSINE: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Sums over the pairs that are related by nothing but their word.
@@ -322,6 +354,7 @@ def repeat(
     program, bh = tl.program_id(0), tl.load(heads + tl.program_id(1))
     text = bh // H
     start = head_start(bh, H, texts, z_text, z_head)
+    inverse = own_inverse(inverse, bh, H, texts, S)
     shift = tl.load(shifts + bh)
     n = program * T + tl.arange(0, T)
     i = tl.load(order + text * R + n, mask=n < R, other=-1)
@@ -340,7 +373,7 @@ def repeat(
         word_j = tl.load(word + text * S + j, mask=j >= 0, other=-2)
         sentence_j = tl.load(sentence + text * S + j, mask=j >= 0, other=-2)
         b = vectors(Z, start, j, S, z_token, d, D)
-        x = products(a, b, PRECISION) - shift
+        x = similarities(a, b, inverse, i, j, S, COSINE, PRECISION) - shift
         same = (word_i[:, None] == word_j[None, :]) & (sentence_i[:, None] != sentence_j[None, :])
         x = tl.where(same & (j[None, :] - i[:, None] > FAR), x, 0.0)
         total += tl.sum(x, 1)

@@ -19,6 +19,7 @@ INTERPRETED: tl.constexpr = tl.constexpr(knobs.runtime.interpret)
 
 BIG: tl.constexpr = tl.constexpr(3.0e38)
 FAR: tl.constexpr = tl.constexpr(UNRELATED_DISTANCE)  # pairs no further apart are related
+SMALLEST: tl.constexpr = tl.constexpr(2.0**-40)  # entry of a vector whose cosine is a product
 LEVELS = 1024
 LOWEST: tl.constexpr = tl.constexpr(0.000244140625)  # 2**-12, where level 1 begins
 LOWEST_BITS: tl.constexpr = tl.constexpr(0x39800000)
@@ -39,9 +40,23 @@ def head_start(bh, H, texts, z_text, z_head):
 
 
 @triton.jit
-def products(a, b, PRECISION: tl.constexpr):
-    """The tile of C for two blocks of vectors, accumulated in float32."""
-    return tl.dot(a, tl.trans(b), input_precision=PRECISION, out_dtype=tl.float32)
+def own_inverse(inverse, bh, H, texts, S):
+    """Where one over the lengths of the vectors of a head begins."""
+    return inverse + (bh % (texts * H)).to(tl.int64) * S
+
+
+@triton.jit
+def similarities(a, b, inverse, i, j, size, COSINE: tl.constexpr, PRECISION: tl.constexpr):
+    """The tile of C for two blocks of vectors, of tokens i and j, accumulated in float32.
+
+    Vectors are read as they are; for the cosine, the lengths of both are taken off their product.
+    """
+    c = tl.dot(a, tl.trans(b), input_precision=PRECISION, out_dtype=tl.float32)
+    if COSINE:
+        one = tl.load(inverse + i, mask=(i >= 0) & (i < size), other=0.0)
+        other = tl.load(inverse + j, mask=(j >= 0) & (j < size), other=0.0)
+        c = c * (one[:, None] * other[None, :])
+    return c
 
 
 @triton.jit
