@@ -24,9 +24,8 @@ from headscope.attention.cuda import backend as attention_cuda
 from headscope.attention.statistics import Scores
 from headscope.capture import capture
 from headscope.pairs import TokenBatch, plain_tokens, quantile
+from headscope.pairs.cuda import MEMORY, VECTORS, bytes_of, launches
 from headscope.pairs.cuda import backend as cuda
-from headscope.pairs.cuda import launches
-from headscope.study.on_device import TOGETHER
 
 DEVICE, CLASSES = "cuda", 8
 PEAK_FLOPS, PEAK_BYTES = 989e12, 4.8e12  # bfloat16 and memory, from the data sheet
@@ -89,7 +88,7 @@ class Together:
         attention = (outputs.q, outputs.k, self.batch, self.classes, CLASSES, scores)
         self.attention.append(attention_cuda.start(*attention, normaliser=outputs.normaliser))
         self.layers.append(outputs.z)
-        if (len(self.layers) + 1) * outputs.z.nbytes > TOGETHER:
+        if (len(self.layers) + 1) * outputs.z.nbytes > bytes_of(VECTORS, MEMORY):
             self.launch()
 
     def launch(self):

@@ -152,6 +152,7 @@ class Scope(ObservedModel):
         address: str | None = None,
         threads: int | None = None,
         readers: int | None = None,
+        device_memory: float | None = None,
         **parameters: Any,
     ) -> "Study":
         """Study a corpus and write the result to a folder, resuming what is half done there.
@@ -170,7 +171,7 @@ class Scope(ObservedModel):
         by Ray (`engine="ray"`), at an `address`; each has so many `threads` of torch. Text is made
         ready by so many `readers`, processes without the model: beside each GPU 6, if there are as
         many processors, else none. For a number of threads the tables have the same bytes, whatever
-        reads them.
+        reads them. A GPU may need `device_memory` GiB beyond the model's own pass (4).
         """
         from headscope.corpus import Corpus
         from headscope.engines import engine_of
@@ -221,6 +222,7 @@ class Scope(ObservedModel):
                 engine=where,
                 threads=threads,
                 readers=found,
+                device_memory=device_memory,
             )
 
     def effects(

@@ -94,7 +94,7 @@ def test_equal_similarities_without_end_are_still_counted_exactly(monkeypatch):
     assert_agree(
         *both(z, tokens, [quantile(0.01), sigma(1.0)], top=3)
     )  # 11,175 pairs, room for 4,500
-    monkeypatch.setattr(cuda, "LIST_BYTES", 1)  # and a row of blocks at a time
+    monkeypatch.setattr(cuda, "LISTS", 0)  # and a row of blocks at a time
     assert_agree(*both(z, tokens, [quantile(0.01)]))
 
 

@@ -77,6 +77,7 @@ def test_wrong_settings_are_explained(folder, tmp_path):
     for options, says in (
         (("--null", "silence"), "null is one of shuffle, random"),
         (("--readers", "-1"), "readers has to be a number from 0 to 4,096, not -1"),
+        (("--device-memory", "0"), "device_memory has to be a number of GiB from 0.1 on, not 0"),
     ):
         said = run("study", folder / "corpus.txt", "--out", tmp_path, *options)
         assert said.exit_code != 0

@@ -138,6 +138,10 @@ def study(
             show_default="6 beside each GPU, if there are processors for them, else 0",
         ),
     ] = None,
+    device_memory: Annotated[
+        float | None,
+        typer.Option(help="GiB that a GPU may need beyond the model's own pass.", show_default="4"),
+    ] = None,
 ) -> None:
     """Study a corpus: every measure, with chance levels and intervals, and the findings."""
     from headscope.pairs import parse_rule
@@ -168,6 +172,7 @@ def study(
         "address": address,
         "threads": threads,
         "readers": readers,
+        "device_memory": device_memory,
     }
     if checkpoints is not None:
         from headscope.cli.checkpoints import checkpoints_summary, study_checkpoints

@@ -5,9 +5,11 @@ only take the interpreter from each other, thousands of times a batch: there eac
 the next one is made, and the device has been given enough to do.
 """
 
+import gc
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self, TypeAlias
 
@@ -65,3 +67,16 @@ class Later:
 
 
 Behind: TypeAlias = Background | Later
+
+
+@contextmanager
+def garbage_of_before_left() -> Iterator[None]:
+    """Have Python's collector pass over all that is there already: a million objects of libraries.
+
+    It would go through them again and again while a device waits.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()

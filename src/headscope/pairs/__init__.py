@@ -148,8 +148,11 @@ def start_on_device(
     *,
     reading: SimilarityReading,
     layers: Sequence[str],
+    memory: float,
 ) -> Callable[[], PairStatistics]:
     """The same on a device for several layers in one launch; the statistics stay there.
+
+    memory: GiB that may be needed for it.
 
     z: (layers · B, H, S, d), the texts of one layer after those of the other; the statistics are
         tensors (settings · B, layers, H, …), the texts under one setting after those under the
@@ -157,4 +160,5 @@ def start_on_device(
     """
     from headscope.pairs.cuda.backend import start_layers
 
-    return start_layers(z, batch, rules, reading=reading, settings=settings, layers=layers)
+    named = {"reading": reading, "settings": settings, "layers": layers}
+    return start_layers(z, batch, rules, **named, memory=memory)  # type: ignore[arg-type]

@@ -4,7 +4,8 @@ A *mode* (see `modes`) is the real thing or one of the nulls, all through the sa
 order of the tokens, other weights, another attention.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from headscope.attention.statistics import (
     start_attention_statistics,
 )
 from headscope.capture import HeadOutputs
-from headscope.compute.background import Background, Behind, Later
+from headscope.compute.background import Background, Behind, Later, garbage_of_before_left
 from headscope.compute.underway import done
 from headscope.observed import ObservedModel
 from headscope.pairs import Rule, TokenBatch
+from headscope.pairs.cuda import MEMORY
 from headscope.sample import sample_text
 from headscope.study.modes import OF_VALUES, Mode, SimilarityKind, null_of
 from headscope.study.nulls import other_model
@@ -41,9 +43,10 @@ class Observer:
         rules: Sequence[Rule],
         seed: int,
         padding: Padding = Padding(),  # noqa: B008 - it is frozen
+        memory: float = MEMORY,  # GiB of a device
     ):
         self.scope, self.kinds, self.rules, self.seed = scope, kinds, rules, seed
-        self.padding = padding
+        self.padding, self.memory = padding, memory
         self.settings = tuple(dict.fromkeys(kind.special for kind in kinds))
         self.readings = tuple(dict.fromkeys(kind.reading for kind in kinds))
         self.causal = scope.shape.causal
@@ -70,9 +73,15 @@ class Observer:
         self._run(model, one.units, one.observe)
         return one.start()
 
-    def behind(self) -> Behind:
+    @contextmanager
+    def behind(self) -> Iterator[Behind]:
         """Where what is seen is added up, while the next batch is read."""
-        return Later() if self.on_device else Background()
+        if self.on_device:
+            with garbage_of_before_left(), Later() as later:
+                yield later
+        else:
+            with Background() as thread:
+                yield thread
 
     def cannot(self, mode: Mode) -> str | None:
         """Why a mode cannot be run; None where it can."""

@@ -1,6 +1,6 @@
 """One batch going through a model on a CUDA device: several layers, and all settings, at once.
 
-The device is given the layers of a batch together, as many as `TOGETHER` allows, and nothing waits
+The device is given the layers of a batch together, as many as its memory allows, and nothing waits
 for it: all that a batch shows stays there, and is looked at while the next batch is read.
 """
 
@@ -20,7 +20,7 @@ from headscope.measures import repetition
 from headscope.measures.base import ObservedAttention, ObservedPairs
 from headscope.observed import ObservedModel
 from headscope.pairs import PairStatistics, Peak, start_on_device
-from headscope.pairs.cuda import MOST_HEADS
+from headscope.pairs.cuda import MOST_HEADS, VECTORS, bytes_of
 from headscope.pairs.statistics import joined
 from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vector_statistics import Members, vector_statistics
@@ -32,8 +32,6 @@ from headscope.units import Unit, padded
 
 if TYPE_CHECKING:
     from headscope.study.observe import Observer
-
-TOGETHER = 3 * 2**28  # bytes of the head vectors of the layers that a device is given at once
 
 
 class OnDevice(Pass):
@@ -60,7 +58,8 @@ class OnDevice(Pass):
         rows, apart = len(z) * len(by.settings), "centred" in by.readings
         bytes_ = z.numel() * (4 * len(by.settings) if apart else z.element_size())
         number = len(self._layers) + 1
-        if number * bytes_ > TOGETHER or number * rows * z.shape[1] > MOST_HEADS:
+        room = bytes_of(VECTORS, by.memory)
+        if number * bytes_ > room or number * rows * z.shape[1] > MOST_HEADS:
             self._launch()
 
     def _launch(self) -> None:
@@ -76,7 +75,7 @@ class OnDevice(Pass):
         for reading in by.readings:
             settings = self.settings_of(reading)
             pairs[reading] = start_on_device(
-                z, self.batch, by.rules, settings, reading=reading, layers=names
+                z, self.batch, by.rules, settings, reading=reading, layers=names, memory=by.memory
             )
             detection[reading] = tokens.detection(z, reading, settings)
         clusters = any(isinstance(rule, Peak) for rule in by.rules)

@@ -14,6 +14,7 @@ import torch
 from headscope.compute.background import Behind
 from headscope.models import LoadedModel
 from headscope.observed import ObservedModel
+from headscope.pairs.cuda import MEMORY
 from headscope.study.ballots import Ballots, cast
 from headscope.study.checkpoint import Packed, packed, unpack, unpack_types
 from headscope.study.modes import Mode
@@ -44,6 +45,7 @@ class Job:
     padding: Padding
     batch_tokens: int
     threads: int  # of torch
+    memory: float = MEMORY  # GiB that statistics may need on a device
 
 
 CHUNK_BATCHES = 8  # full batches in a chunk, so that its classes of lengths fill theirs
@@ -90,7 +92,12 @@ class Reader:
         parameters = job.parameters
         self.scope = ObservedModel(job.loaded, job.silenced)
         self.observer = Observer(
-            self.scope, parameters.kinds, parameters.rules, parameters.seed, job.padding
+            self.scope,
+            parameters.kinds,
+            parameters.rules,
+            parameters.seed,
+            job.padding,
+            job.memory,
         )
         self.vocabulary = vocabulary_of(self.scope.tokenizer)
 

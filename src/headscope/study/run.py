@@ -24,6 +24,7 @@ from headscope.compute.background import Behind
 from headscope.corpus import Corpus, Skipped, printable
 from headscope.errors import CannotRead, CannotStudy, NoCorpus, OtherStudy
 from headscope.observed import ObservedModel
+from headscope.pairs.cuda import MEMORY
 from headscope.shapes import ModelShape
 from headscope.study.checkpoint import STATE, packed, resume
 from headscope.study.examples import example_pairs, keep
@@ -110,19 +111,25 @@ def study(
     engine: Engine | None = None,
     threads: int | None = None,
     readers: Readers | None = None,
+    device_memory: float | None = None,
 ) -> Study:
     """Study a corpus and write the result to a folder, going on where an earlier run stopped.
 
     With `strict` the first document that cannot be read stops the study. With `force` another study
     that is in the folder is replaced; nothing but a study ever is. Chunks are read by the workers
     of an `engine`, or in this process, with so many `threads` of torch. Documents become units
-    where the engine has it done, or in the processes of `readers`.
+    where the engine has it done, or in the processes of `readers`. On a GPU statistics take at most
+    about so many GiB of `device_memory` beyond the model's own pass.
     """
     corpus = source if isinstance(source, Corpus) else Corpus(source)
     parameters = parameters or Parameters()
     folder = StudyFolder(out)
+    memory = MEMORY if device_memory is None else device_memory
+    if not 0.1 <= memory <= 10_000:
+        raise CannotStudy(f"device_memory has to be a number of GiB from 0.1 on, not {memory}.")
     told = progress or Quiet()
-    run = partial(_Run, scope, corpus, folder, parameters, strict, told, engine, threads, readers)
+    where = (engine, threads, readers, memory)
+    run = partial(_Run, scope, corpus, folder, parameters, strict, told, *where)
     try:
         return _made(run(), folder)
     except OtherStudy:
@@ -158,9 +165,10 @@ class _Run:
         engine: Engine | None,
         threads: int | None,
         readers: Readers | None,
+        memory: float,
     ):
         self.scope, self.corpus, self.folder = scope, corpus, folder
-        self.engine, self.readers = engine, readers
+        self.engine, self.readers, self.memory = engine, readers, memory
         self.parameters, self.strict, self.progress = parameters, strict, progress
         self.window = parameters.window or scope.shape.window
         if scope.shape.window and self.window and self.window > scope.shape.window:
@@ -208,6 +216,7 @@ class _Run:
                 self.padding,
                 self.batch_tokens,
                 self.threads,
+                self.memory,
             )
             reader = Reader(job)
             warn(str(scope.model.dtype).removeprefix("torch."))
@@ -279,7 +288,8 @@ class _Run:
         parameters, kept = self.parameters, self.counts.for_nulls
         # Under the other rules of a sweep verdicts are given without nulls.
         kinds, rules = parameters.kinds, (parameters.rule,)
-        observer = Observer(self.scope, kinds, rules, parameters.seed, self.padding)
+        given = (parameters.seed, self.padding, self.memory)
+        observer = Observer(self.scope, kinds, rules, *given)
         units = units_of(kept, self.scope.tokenizer, self.window, parameters.language)
         why = {mode: observer.cannot(mode) for mode in parameters.modes}
         cannot = {str(mode): said for mode, said in why.items() if said is not None}

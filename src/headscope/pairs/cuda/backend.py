@@ -23,7 +23,7 @@ from headscope.compute.pinned import start_to_host, to_host
 from headscope.errors import NotPossible
 from headscope.pairs.assemble import assemble
 from headscope.pairs.batch import TokenBatch
-from headscope.pairs.cuda import MOST_HEADS, launches
+from headscope.pairs.cuda import LISTS, MEMORY, MOST_HEADS, bytes_of, launches
 from headscope.pairs.cuda.high_counts import Counted
 from headscope.pairs.cuda.launches import NO_PAIR, Lists, Sums
 from headscope.pairs.cuda.layer import Layer, TextTensors, read, tile_of
@@ -40,7 +40,6 @@ from headscope.pairs.tokens import SimilarityReading, Special
 from headscope.pairs.vectors import VectorSizes, last_place, refuse_not_finite
 
 LONGEST = 46_340  # tokens: the place i S + j of a pair is a 32-bit number
-LIST_BYTES = 5 * 2**27  # of pairs listed at once
 SAFE = 24  # vectors with entries from 2**-24 to 2**24 need no scaling
 
 
@@ -62,6 +61,7 @@ class Pending:
     high: tuple[Counted, ...]  # for each rule
     best: Tensor  # (rows · H, N) the top pairs
     checks: Tensor  # (1 + rules + 1, rows · H) the largest |z|; then whether a list was too short
+    memory: float  # GiB
     exponent: Tensor | None = None  # (rows, H) of a scale, where vectors are too large or small
 
     def __call__(self) -> PairStatistics:
@@ -125,14 +125,16 @@ class Pending:
         if self.layer.cosine:  # whose vectors then have a length of one
             given = (z, self.batch, self.rules, self.reading, self.settings, top, self.names)
             rows = torch.zeros(self.layer.text.rows, z.shape[1], dtype=torch.int32)
-            return replace(_start(*given, apart=True), exponent=rows)
+            again = _start(*given, memory=self.memory, apart=True)
+            return replace(again, exponent=rows)
         largest = torch.from_numpy(checks[0].reshape(self.layer.text.rows, -1))
         exponent = torch.frexp(largest).exponent  # the same for every setting
         # In two steps, for one factor alone can be too large for a float32.
         half = (-exponent[: len(z)] // 2).to(z.device)[..., None, None]
         rest = -exponent[: len(z)].to(z.device)[..., None, None] - half
         z = torch.ldexp(torch.ldexp(z.float(), half), rest)
-        again = _start(z, self.batch, self.rules, "raw", self.settings, top, self.names)
+        given = (z, self.batch, self.rules, "raw", self.settings, top, self.names)
+        again = _start(*given, memory=self.memory)
         return replace(again, reading=self.reading, exponent=exponent)
 
 
@@ -158,6 +160,7 @@ def start_layers(
     reading: SimilarityReading,
     settings: Sequence[Special],
     layers: Sequence[str],
+    memory: float = MEMORY,
 ) -> Callable[[], PairStatistics]:
     """The same for z (L B, H, S, d) of several layers and settings in one launch, on the device.
 
@@ -165,9 +168,13 @@ def start_layers(
     More heads than a launch can have beside each other are taken a setting at a time.
     """
     names = tuple(layers)
+
+    def started(*own: Special) -> Callable[[], PairStatistics]:
+        return _start(z, batch, rules, reading, own, 0, names, memory=memory).on_device()
+
     if len(settings) * z.shape[0] * z.shape[1] <= MOST_HEADS:
-        return _start(z, batch, rules, reading, tuple(settings), 0, names).on_device()
-    apart = [_start(z, batch, rules, reading, (own,), 0, names).on_device() for own in settings]
+        return started(*settings)
+    apart = [started(own) for own in settings]
 
     def result() -> PairStatistics:
         found = [one() for one in apart]
@@ -208,6 +215,8 @@ def _start(
     settings: tuple[Special, ...],
     top: int,
     layers: tuple[str | None, ...],
+    *,
+    memory: float = MEMORY,
     apart: bool = False,
 ) -> Pending:
     apart = apart or reading == "centred"
@@ -239,7 +248,18 @@ def _start(
     checks = torch.zeros(1 + len(ranks), vectors.number, device=z.device)
     checks[0] = vectors.largest
     pending = Pending(
-        batch, tuple(rules), reading, settings, layers, vectors, sums, ranks, high, best, checks
+        batch,
+        tuple(rules),
+        reading,
+        settings,
+        layers,
+        vectors,
+        sums,
+        ranks,
+        high,
+        best,
+        checks,
+        memory,
     )
     wanted = max([top, *(_most(rule, most) for rule in rules)])
     # Room for two and a half times what is wanted, and never more than twice what there is.
@@ -270,7 +290,7 @@ def _list_and_count(pending: Pending, capacity: int) -> None:
     layer, settings = pending.layer, pending.layer.text.settings
 
     def parts(heads: Tensor) -> list[slice]:
-        together = max(1, LIST_BYTES // (8 * capacity))
+        together = max(1, bytes_of(LISTS, pending.memory) // (8 * capacity))
         return [slice(n, n + together) for n in range(0, len(heads), together)]
 
     searched = [(n, ranks) for n, ranks in enumerate(pending.ranks) if ranks is not None]
@@ -326,7 +346,7 @@ def _redo(pending: Pending, n: int, which: Tensor) -> None:
     size, blocks = layer.text.size, layer.text.blocks
     # A row has at most this many pairs in one list.
     each = layer.text.tile * launches.MOST_LISTS * -(-size // launches.MOST_LISTS)
-    together = max(1, min(blocks, LIST_BYTES // (8 * each * len(which))))
+    together = max(1, min(blocks, bytes_of(LISTS, pending.memory) // (8 * each * len(which))))
     lists, best = Lists(layer, together * each), torch.full_like(pending.best[which], NO_PAIR)
 
     def again() -> Iterator[Lists]:

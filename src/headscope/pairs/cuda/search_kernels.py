@@ -298,12 +298,43 @@ def nearest_reach(
     inverse = own_inverse(inverse, bh, H, texts, S)
     none = tl.full((T,), -2147483648, tl.int32)
     trial = tl.zeros((T,), tl.int32)  # the sign first: 0 is the smallest key that is not negative
-    given = (z_token, S, d, inverse, blocks, T, D, COSINE, PRECISION)
-    count = _reaching(Z, start, kept, text, first, trial, *given)
+    count = _reaching(
+        Z,
+        start,
+        kept,
+        text,
+        first,
+        trial,
+        z_token,
+        S,
+        d,
+        inverse,
+        blocks,
+        T,
+        D,
+        COSINE,
+        PRECISION,
+    )
     least = tl.where(count >= k, trial, none)
     for bit in range(31):
         trial = least + (1073741824 >> bit)
-        count = _reaching(Z, start, kept, text, first, trial, *given)
+        count = _reaching(
+            Z,
+            start,
+            kept,
+            text,
+            first,
+            trial,
+            z_token,
+            S,
+            d,
+            inverse,
+            blocks,
+            T,
+            D,
+            COSINE,
+            PRECISION,
+        )
         least = tl.where(count >= k, trial, least)
     value = tl.where(least == none, -BIG, value_of(least))
     i = first * T + tl.arange(0, T)
