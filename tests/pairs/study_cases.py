@@ -53,9 +53,11 @@ def chunk_of(scope, units, rules, there):
     seen_by, vocabulary = Observer(scope, KINDS, rules, 0), len(scope.tokenizer)
     seen_by.on_device = there
     chunk = Chunked(len(units))
-    chunk.take(vocabulary, "real", range(len(units)), seen_by.start(units, "real"))
     totals = Totals(5, 0)
-    totals.close(units, chunk, vocabulary)
+    with seen_by.behind() as behind:
+        behind(chunk.take, vocabulary, "real", range(len(units)), seen_by.start(units, "real"))
+        behind(totals.close, units, chunk, vocabulary)
+        behind.wait()
     totals.settle()
     return totals
 
