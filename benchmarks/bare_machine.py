@@ -21,7 +21,7 @@ INSTEAD = {
 
 missing = {name: code for name, code in INSTEAD.items() if not find_spec(name)}
 if missing:
-    folder = Path(tempfile.mkdtemp(prefix="headscope-bare-"))
+    folder = tempfile.TemporaryDirectory(prefix="headscope-bare-")  # as long as this process
     for name, code in missing.items():
-        (folder / f"{name}.py").write_text(code)
-    sys.path.append(str(folder))
+        (Path(folder.name) / f"{name}.py").write_text(code)
+    sys.path.append(folder.name)

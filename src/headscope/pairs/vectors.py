@@ -4,7 +4,8 @@ Here is where rounding happens. A reading turns z into *read vectors* in float32
 a pair is their scalar product, accumulated in float32. Very large or small raw vectors are scaled
 by a power of two, which rounds nothing and keeps products of any float32 input from overflowing
 (products smaller than 2⁻¹²⁶ of the square of the largest entry become 0); results are scaled back
-in float64.
+in float64. A device takes the cosine from the product of vectors as they came, and both lengths off
+it, which rounds no more; vectors with entries below 2⁻⁴⁰ alone are read here first.
 """
 
 from dataclasses import dataclass
