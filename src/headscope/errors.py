@@ -74,3 +74,7 @@ class Refused(HeadscopeError):  # noqa: N818
 
 class WorkerLost(HeadscopeError):  # noqa: N818
     """A worker of an engine is gone, and with it the run that it was reading."""
+
+
+class NotPrepared(HeadscopeError):  # noqa: N818
+    """A reader could not make anything of what it was told first."""

@@ -13,7 +13,7 @@ from itertools import chain
 from headscope.engines.pool import Pool, place_of
 from headscope.engines.processes import Process, can_start
 from headscope.engines.reader import Read, blocks
-from headscope.errors import CannotStudy, WorkerLost
+from headscope.errors import CannotStudy, NotPrepared, WorkerLost
 from headscope.study.reader import Prepare
 from headscope.units import Item, Units, in_turn
 
@@ -61,7 +61,7 @@ class Readers:
                 begun = True
                 taken.clear()
                 yield from found
-        except _NotThereError:
+        except NotPrepared:
             if begun:
                 raise
             yield from in_turn(read, chain(taken, items))
@@ -78,10 +78,6 @@ class Readers:
                 self._begun[seat] = None
 
 
-class _NotThereError(Exception):
-    """A reader could not make anything of what it was told first."""
-
-
 class _Reader(Process):
     def begin(self) -> None:
         """Tell it how to read."""
@@ -90,7 +86,10 @@ class _Reader(Process):
         except WorkerLost:
             raise
         except Exception as error:
-            raise _NotThereError from error
+            raise NotPrepared(
+                f"A reader could not load what it was to read with ({error}). With readers=0 "
+                "(--readers 0) documents are read in this process."
+            ) from error
 
 
 @contextmanager
