@@ -65,7 +65,7 @@ def _told(error: Exception) -> int:
         context = getattr(error, "ctx", None)
         more = f"\nSee: {context.command_path} --help" if context else ""
         _say_error(f"{error.format_message()}{more}")  # type: ignore[attr-defined]
-    elif isinstance(error, typer.Abort):
+    elif isinstance(error, typer.Abort) or _interrupted(error):
         say("Stopped.")
         return STOPPED
     elif isinstance(error, HeadscopeError):
@@ -85,6 +85,13 @@ def _told(error: Exception) -> int:
             f"Please report it, with what this shows: headscope --debug …"
         )
     return FAILED
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an error was made of Ctrl-C: Python does so where it comes while a class is made."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__
+    return error is not None
 
 
 def _of_the_system(error: OSError) -> str:
