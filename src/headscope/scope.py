@@ -187,10 +187,10 @@ class Scope(ObservedModel):
             from headscope.study.placed.run import placed_study, usual_parameters
             from headscope.study.reader import so_many_threads
 
-            if engine or workers or devices or address or readers:
+            if engine or workers or devices or address or readers or device_memory is not None:
                 raise NotPossible(
                     "Pictures and sounds are read in this process: leave engine, workers, devices, "
-                    "address and readers out."
+                    "address, readers and device_memory out."
                 )
             named = {"group": group} if group else {}
             chosen = usual_parameters({**named, **parameters})

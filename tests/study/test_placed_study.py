@@ -222,8 +222,9 @@ def test_what_means_nothing_there_is_refused(here: Path, scope: "hs.Scope") -> N
     ):
         with pytest.raises(CannotStudy, match=said):
             scope.study(photos, out, **asked)
-    with pytest.raises(NotPossible, match="in this process"):
-        scope.study(photos, out, workers=2)
+    for asked in ({"workers": 2}, {"readers": 2}, {"device_memory": 2.0}):
+        with pytest.raises(NotPossible, match="in this process"):
+            scope.study(photos, out, **asked)
     assert not out.exists()
     (here / "both").mkdir()
     for name in ("one.png", "one.wav"):

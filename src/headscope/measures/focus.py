@@ -49,18 +49,19 @@ def update(observed: ObservedAttention) -> dict[str, Array]:
     targets = [*(mass[..., kind] for kind in range(classes)), *near, own]
     spread, most = _columns(observed)
     by_text = beside(known[:, classes:].T[..., None, None], mass)  # (…, texts, 1, 1)
+    rows, entropy, confidence, attended, *levels = by_text
     sums = {
         "texts": like + 1,
-        "rows": like + by_text[0],
+        "rows": like + rows,
         "entropy": observed.sums("entropy").sum(-1),
-        "entropy_chance": like + by_text[1],
+        "entropy_chance": like + entropy,
         "confidence": observed.sums("maximum").sum(-1),
-        "confidence_chance": like + by_text[2],
+        "confidence_chance": like + confidence,
         "attended_columns": spread,
-        "attended_columns_chance": like + by_text[3],
-        "sink": real(most > SINK * by_text[0]),
+        "attended_columns_chance": like + attended,
+        "sink": real(most > SINK * rows),
     }
-    for name, value, level in zip(NAMES, targets, by_text[4:], strict=True):
+    for name, value, level in zip(NAMES, targets, levels, strict=True):
         sums[name] = value
         sums[f"{name}_chance"] = like + level
     return all_on_grid(sums)
